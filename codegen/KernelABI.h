@@ -1,0 +1,176 @@
+//===- KernelABI.h - What generated kernels and their callers share -------===//
+//
+// The seam between the compiler and the runtime. It holds the one parameter
+// block that every generated kernel reads, and the facts a caller must know to
+// launch one. This header includes neither MLIR nor LLVM nor CUDA, so that a
+// program that ships pre-compiled kernels needs none of them.
+//
+// A kernel is a pair of functions. The *sweep* reads the keys and values once
+// and leaves either the output (one split) or one partial result for each
+// split. The *merge* combines partial results. On a GPU both are kernels that
+// take KernelArgs by value; on the host both have the type HostKernelFn and
+// are called once for each block of the grid.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOKENTILE_CODEGEN_KERNELABI_H
+#define TOKENTILE_CODEGEN_KERNELABI_H
+
+#include <cstdint>
+#include <string>
+
+namespace tokentile {
+
+/// The parameter block of every generated kernel, passed by value. The layout
+/// is part of the ABI: plain 8-byte fields first, then 4-byte fields, no
+/// padding. All strides are in bytes. All pointers are device pointers (host
+/// pointers for host kernels) and 16-byte aligned.
+///
+/// Words: B requests; N query tokens per request at most; T query tokens in
+/// all; D head dimension; a *key* is one cached token, its index is its
+/// position in the request.
+struct KernelArgs {
+  /// Query rows, element (token, head, 0) at
+  /// query + token * queryTokenStride + head * queryHeadStride.
+  const void *query;
+  /// Output rows, addressed like the query with the output's strides.
+  void *output;
+  /// Log-sum-exp (natural logarithm) as float [T, queryHeads], or null.
+  float *logSumExp;
+  /// Key and value pools. Row `slot` of page `page` of kv head `head` starts at
+  /// pool + page * pageStride + head * headStride + slot * slotStride.
+  /// Contiguous keys: row at pool + (keyOffsets[b] + key) * slotStride + ....
+  const void *keys;
+  const void *values;
+  /// Dense block rows [T, kvHeads, D], or null when they lie in the pages.
+  const void *blockKeys;
+  const void *blockValues;
+  /// Page ids [B, tableStride]; entries past a request's last page are never
+  /// read as page ids.
+  const int32_t *table;
+  /// Committed keys of each request before its block (`lengths<context>`), or
+  /// including it (`lengths<total>`): [B].
+  const int32_t *lengths;
+  /// `columns<counted>`: query tokens of each request, [B].
+  /// `columns<packed>`: first query token of each request, [B + 1].
+  const int32_t *columns;
+  /// `positions<given>`: the position of each query token, [T].
+  const int32_t *positions;
+  /// `paging<contiguous>`: first key row of each request, [B + 1].
+  const int32_t *keyOffsets;
+  /// Unnormalised partial outputs, float
+  /// [B, kvHeads, splits, paddedRows, D]; used when splits > 1.
+  float *partialOutput;
+  /// Running maximum (in log2 units) and sum of each partial row, float
+  /// [B, kvHeads, splits, 2, paddedRows]; used when splits > 1.
+  float *partialStats;
+  int64_t queryTokenStride;
+  int64_t queryHeadStride;
+  int64_t outputTokenStride;
+  int64_t outputHeadStride;
+  int64_t keyPageStride;
+  int64_t keyHeadStride;
+  int64_t valuePageStride;
+  int64_t valueHeadStride;
+  int64_t tableStride;
+  int32_t batch;
+  /// Splits of the keys in this launch: the x extent of the sweep's grid.
+  int32_t splits;
+  /// Upper bound of a request's keys, block included. A longer device-side
+  /// length is clamped to it, so that the table is never read past its end.
+  int32_t maxKeys;
+  /// Pages in the pool (a bound for copies that need one), 0 if unknown.
+  int32_t poolPages;
+};
+static_assert(sizeof(KernelArgs) == 14 * 8 + 9 * 8 + 4 * 4,
+              "the parameter block has no padding");
+
+/// A host kernel: executes block (x, y, z) of the grid.
+using HostKernelFn = void (*)(const KernelArgs *args, int32_t x, int32_t y,
+                              int32_t z);
+
+/// Element types of tensors in memory.
+enum class Element { BFloat16, Float16 };
+
+/// How pages are laid out, which fixes default strides.
+/// PageMajor [pages, kvHeads, pageSize, D]; HeadMajor [kvHeads, pages,
+/// pageSize, D]; TokenMajor ("NHD") [pages, pageSize, kvHeads, D];
+/// Contiguous [keys, kvHeads, D] without a table.
+enum class PageOrder { PageMajor, HeadMajor, TokenMajor, Contiguous };
+
+/// How many query tokens each request has: always N; a count per request (the
+/// rest are masked columns, whose output rows are zero); or packed rows with
+/// offsets.
+enum class Columns { Uniform, Counted, Packed };
+
+/// How the keys of a request are divided: by the planner, into a fixed count,
+/// or into pieces of a fixed number of keys (batch-invariant).
+enum class SplitPolicy { Auto, Count, Keys };
+
+/// Everything a caller must know to launch a kernel. Written by the compiler,
+/// stored in manifests, read by the runtime.
+struct KernelInfo {
+  /// Symbol of the attn.kernel; the functions are `sweepSymbol` and
+  /// `mergeSymbol`.
+  std::string name;
+  std::string sweepSymbol;
+  std::string mergeSymbol;
+  /// "host" or a GPU such as "sm_90a".
+  std::string chip;
+  /// The plan that was compiled, in the dialect's text.
+  std::string spec;
+
+  int32_t queryHeads = 0;
+  int32_t kvHeads = 0;
+  int32_t headDim = 0;
+  /// N: query tokens of one request in one launch, at most.
+  int32_t tokens = 0;
+  Element queryElement = Element::BFloat16;
+  Element outputElement = Element::BFloat16;
+  Element keyElement = Element::BFloat16;
+  Element valueElement = Element::BFloat16;
+  bool queryHeadMajor = false;
+  bool outputHeadMajor = false;
+  PageOrder pageOrder = PageOrder::PageMajor;
+  /// Keys per page; 0 for contiguous keys.
+  int32_t pageSize = 0;
+  /// Bytes between two keys of a page.
+  int64_t keySlotStride = 0;
+  int64_t valueSlotStride = 0;
+  Columns columns = Columns::Uniform;
+  bool denseBlock = false;
+  bool positionsGiven = false;
+  /// `lengths` count the block rows too.
+  bool lengthsTotal = false;
+  bool logSumExp = false;
+  /// 0, or the window in keys: bounds the keys a row can see.
+  int32_t window = 0;
+
+  /// Query rows of one kv head: tokens * group, and as padded by the kernel.
+  int32_t rows = 0;
+  int32_t paddedRows = 0;
+  /// Blocks that share the rows of one kv head; each reads the keys again.
+  int32_t rowBlocks = 1;
+  /// Times the keys are read: rowBlocks of the sweep.
+  int32_t sweeps = 1;
+  /// Keys of one tile; splits are multiples of it.
+  int32_t keyTile = 0;
+  SplitPolicy splitPolicy = SplitPolicy::Auto;
+  /// Count of splits or keys per split, as the policy says.
+  int32_t splitValue = 0;
+  /// Launch facts. Host kernels have one thread and no shared memory.
+  int32_t threads = 1;
+  int32_t mergeThreads = 1;
+  int32_t sharedBytes = 0;
+  /// Blocks of the sweep that fit one multiprocessor.
+  int32_t blocksPerSm = 1;
+
+  /// Bytes of K and V that one key of one request occupies, all kv heads.
+  int64_t keyBytesPerToken() const {
+    return int64_t(kvHeads) * headDim * 2 * 2;
+  }
+};
+
+} // namespace tokentile
+
+#endif // TOKENTILE_CODEGEN_KERNELABI_H
