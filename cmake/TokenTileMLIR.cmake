@@ -8,9 +8,10 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 
+# TableGen and C++ both search these.
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+
 add_library(tokentile_mlir INTERFACE)
-target_include_directories(tokentile_mlir SYSTEM INTERFACE
-  ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 separate_arguments(_definitions NATIVE_COMMAND ${LLVM_DEFINITIONS})
 target_compile_options(tokentile_mlir INTERFACE ${_definitions})
 
@@ -35,16 +36,16 @@ file(WRITE ${PROJECT_BINARY_DIR}/pch/Anchor.cpp "")
 add_library(tokentile_pch OBJECT ${PROJECT_BINARY_DIR}/pch/Anchor.cpp)
 target_link_libraries(tokentile_pch PUBLIC tokentile_mlir)
 target_precompile_headers(tokentile_pch PRIVATE
-  "mlir/Dialect/Arith/IR/Arith.h"
-  "mlir/Dialect/LLVMIR/LLVMDialect.h"
-  "mlir/Dialect/LLVMIR/NVVMDialect.h"
-  "mlir/Dialect/SCF/IR/SCF.h"
-  "mlir/IR/Builders.h"
-  "mlir/IR/BuiltinOps.h"
-  "mlir/IR/BuiltinTypes.h"
-  "mlir/IR/DialectImplementation.h"
-  "mlir/IR/OpImplementation.h"
-  "mlir/Pass/Pass.h"
-  "mlir/Pass/PassManager.h"
-  "mlir/Parser/Parser.h"
-  "llvm/ADT/TypeSwitch.h")
+  <mlir/Dialect/Arith/IR/Arith.h>
+  <mlir/Dialect/LLVMIR/LLVMDialect.h>
+  <mlir/Dialect/LLVMIR/NVVMDialect.h>
+  <mlir/Dialect/SCF/IR/SCF.h>
+  <mlir/IR/Builders.h>
+  <mlir/IR/BuiltinOps.h>
+  <mlir/IR/BuiltinTypes.h>
+  <mlir/IR/DialectImplementation.h>
+  <mlir/IR/OpImplementation.h>
+  <mlir/Pass/Pass.h>
+  <mlir/Pass/PassManager.h>
+  <mlir/Parser/Parser.h>
+  <llvm/ADT/TypeSwitch.h>)

@@ -1,0 +1,172 @@
+//===- AttnStagedOps.td - Shared memory, copies, pipelines ------*- tablegen -*-===//
+//
+// What staging adds to a program over tiles: buffers in shared memory, copies
+// that complete later, and the points at which a block waits. One vocabulary
+// for every GPU lowering.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOKENTILE_DIALECT_ATTNSTAGEDOPS_TD
+#define TOKENTILE_DIALECT_ATTNSTAGEDOPS_TD
+
+include "dialect/AttnTileOps.td"
+include "dialect/AttnTypes.td"
+
+def Attn_AllocSharedOp : Attn_Op<"alloc_shared"> {
+  let summary = "reserves shared memory for the whole program";
+  let description = [{
+    `offset` is the first byte in the block's shared memory, a multiple of
+    1,024. Buffers whose lifetimes do not overlap may share bytes.
+
+    Example:
+
+    ```mlir
+    %k = attn.alloc_shared at 0
+        : !attn.buffer<3 of tensor<64x256xbf16, #attn.shared<swizzle 8>>>
+    ```
+  }];
+  let arguments = (ins I64Attr:$offset);
+  let results = (outs Attn_BufferType:$buffer);
+  let assemblyFormat = "`at` $offset attr-dict `:` type($buffer)";
+}
+
+def Attn_CopyQueryOp : Attn_Op<"copy_query"> {
+  let summary = "writes this block's query rows to shared memory";
+  let description = [{
+    As `attn.load_query`, by ordinary loads and stores; a barrier must follow
+    before any warp reads them.
+
+    Example:
+
+    ```mlir
+    attn.copy_query to %q
+        : !attn.buffer<1 of tensor<96x256xbf16, #attn.shared<swizzle 8>>>
+    ```
+  }];
+  let arguments = (ins Attn_BufferType:$buffer);
+  let assemblyFormat = "`to` $buffer attr-dict `:` type($buffer)";
+}
+
+def Attn_AsyncCopyOp : Attn_Op<"async_copy"> {
+  let summary = "begins to gather one tile into a slot of a buffer";
+  let description = [{
+    As `attn.load_tile`, into slot `slot`. The copy is part of the issuing
+    threads' next committed group.
+
+    Example:
+
+    ```mlir
+    attn.async_copy plane<keys> of %t through %pages to %k[%slot]
+        : tensor<1xi32>,
+          !attn.buffer<3 of tensor<64x256xbf16, #attn.shared<swizzle 8>>>
+    ```
+  }];
+  let arguments = (ins Attn_EnumAttr<Attn_Plane, "plane">:$plane, I32:$tile,
+                       AnyRankedTensor:$pages, Attn_BufferType:$buffer,
+                       I32:$slot);
+  let assemblyFormat = [{
+    `plane` `` $plane `of` $tile `through` $pages `to` $buffer `[` $slot `]`
+    attr-dict `:` type($pages) `,` type($buffer)
+  }];
+}
+
+def Attn_AsyncCommitOp : Attn_Op<"async_commit"> {
+  let summary = "closes the current group of copies";
+  let description = [{
+    Example:
+
+    ```mlir
+    attn.async_commit
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Attn_AsyncWaitOp : Attn_Op<"async_wait"> {
+  let summary = "waits until at most `pending` newest groups are in flight";
+  let description = [{
+    Covers the copies of the waiting thread; a barrier makes them visible to
+    the block.
+
+    Example:
+
+    ```mlir
+    attn.async_wait pending 1
+    ```
+  }];
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "`pending` $pending attr-dict";
+}
+
+def Attn_BarrierOp : Attn_Op<"barrier"> {
+  let summary = "all warps of the block meet";
+  let description = [{
+    Example:
+
+    ```mlir
+    attn.barrier
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Attn_ViewOp : Attn_Op<"view"> {
+  let summary = "the tile in one slot of a buffer";
+  let description = [{
+    Example:
+
+    ```mlir
+    %t = attn.view %k[%slot]
+        : !attn.buffer<3 of tensor<64x256xbf16, #attn.shared<swizzle 8>>>
+    ```
+  }];
+  let arguments = (ins Attn_BufferType:$buffer, I32:$slot);
+  let results = (outs AnyRankedTensor:$tile);
+  let assemblyFormat = [{
+    $buffer `[` $slot `]` attr-dict `:` type($buffer) `->` type($tile)
+  }];
+}
+
+def Attn_ReadQueryOp : Attn_Op<"read_query"> {
+  let summary = "query rows from shared memory to registers";
+  let description = [{
+    Example:
+
+    ```mlir
+    %q = attn.read_query %s : tensor<64x128xbf16, #attn.shared<swizzle 8>>
+        -> tensor<64x128xbf16, #attn.fragment<query warps 4 by 1>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+}
+
+def Attn_ReduceWarpsOp : Attn_Op<"reduce_warps", [
+    AllTypesMatch<["max", "sum", "newMax", "newSum"]>,
+    AllTypesMatch<["output", "result"]>]> {
+  let summary = "combines the partial results of a block's key warps";
+  let description = [{
+    As `attn.merge_partials`, over the key warps and through `scratch`, which
+    may share bytes with buffers no longer read. Afterwards key warp 0 holds
+    the result.
+
+    Example:
+
+    ```mlir
+    %m1, %l1, %o1 = attn.reduce_warps %m, %l, %o at 0
+        : tensor<48xf32, #attn.fragment<statistics warps 3 by 2>>,
+          tensor<48x256xf32, #attn.fragment<output warps 3 by 2>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$max, AnyRankedTensor:$sum,
+                       AnyRankedTensor:$output, I64Attr:$offset);
+  let results = (outs AnyRankedTensor:$newMax, AnyRankedTensor:$newSum,
+                      AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $max `,` $sum `,` $output `at` $offset attr-dict `:` type($max) `,`
+    type($output)
+  }];
+}
+
+#endif // TOKENTILE_DIALECT_ATTNSTAGEDOPS_TD

@@ -1,0 +1,269 @@
+//===- AttnTileOps.td - Programs over whole tiles ---------------*- tablegen -*-===//
+//
+// What one block of a launch does, over whole tiles: R rows, K keys, D
+// dimensions. There is no thread, warp or lane here. The same operations stand
+// at the staged level, where the encodings of their tensors say in which
+// registers or in which shared memory they live.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOKENTILE_DIALECT_ATTNTILEOPS_TD
+#define TOKENTILE_DIALECT_ATTNTILEOPS_TD
+
+include "dialect/AttnOps.td"
+
+def Attn_ProgramOp : Attn_Op<"program", [Symbol, IsolatedFromAbove,
+                                         NoTerminator, SingleBlock]> {
+  let summary = "the sweep or the merge of a planned kernel";
+  let description = [{
+    Runs once for each block of the grid: (split, kv head and row block,
+    request) for a sweep, (row, kv head, request) for a merge. `of` names the
+    plan, in the same module, from which storages and strides are read.
+
+    Example:
+
+    ```mlir
+    attn.program @verify_q24_sweep sweep of @verify_q24 { ... }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       Attn_EnumAttr<Attn_ProgramRole, "role">:$role,
+                       FlatSymbolRefAttr:$kernel);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `role` `` $role `of` $kernel $body attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// The plan this program belongs to, or null if there is none.
+    KernelOp getPlan();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// What a block knows
+//===----------------------------------------------------------------------===//
+
+def Attn_RequestOp : Attn_Op<"request", [Pure]> {
+  let summary = "lengths and positions of this block's request";
+  let description = [{
+    `length` keys in all, block rows included, clamped to the bound of the
+    launch; `context` keys before the block; `columns` query tokens; the
+    smallest and largest position among them (0 and -1 without any).
+
+    Example:
+
+    ```mlir
+    %length, %context, %columns, %first, %last = attn.request
+    ```
+  }];
+  let results = (outs I32:$length, I32:$context, I32:$columns,
+                      I32:$minPosition, I32:$maxPosition);
+  let assemblyFormat = "attr-dict";
+}
+
+def Attn_SplitIdOp : Attn_Op<"split_id", [Pure]> {
+  let summary = "which split of how many this block sweeps";
+  let description = [{
+    Example:
+
+    ```mlir
+    %split, %splits = attn.split_id
+    ```
+  }];
+  let results = (outs I32:$split, I32:$splits);
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles in, tiles out
+//===----------------------------------------------------------------------===//
+
+def Attn_LoadQueryOp : Attn_Op<"load_query"> {
+  let summary = "this block's query rows, in the keys' element type";
+  let description = [{
+    Row `r` is query token `r div group`, head `kv head * group + r mod group`.
+    Rows of masked columns and padding rows are zero.
+
+    Example:
+
+    ```mlir
+    %q = attn.load_query : tensor<96x256xbf16>
+    ```
+  }];
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Attn_LookupPagesOp : Attn_Op<"lookup_pages"> {
+  let summary = "page ids of one tile of keys";
+  let description = [{
+    The table entries of the pages that tile `tile` touches. Entries past the
+    request's last page are not read; their results are unspecified.
+
+    Example:
+
+    ```mlir
+    %pages = attn.lookup_pages %t : tensor<1xi32>
+    ```
+  }];
+  let arguments = (ins I32:$tile);
+  let results = (outs AnyRankedTensor:$pages);
+  let assemblyFormat = "$tile attr-dict `:` type($pages)";
+}
+
+def Attn_LoadTileOp : Attn_Op<"load_tile"> {
+  let summary = "gathers one tile of keys or values";
+  let description = [{
+    Keys `tile * K` to `tile * K + K - 1` of this block's kv head, from the
+    pages or from the dense block. Rows at or past the request's length are
+    zero, whatever memory holds. Every such op is one read of those keys: the
+    count of sweeps is the count of these ops for a plane.
+
+    Example:
+
+    ```mlir
+    %k = attn.load_tile keys of %t through %pages : tensor<64x256xbf16>
+    ```
+  }];
+  let arguments = (ins Attn_EnumAttr<Attn_Plane, "plane">:$plane, I32:$tile,
+                       AnyRankedTensor:$pages);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    `plane` `` $plane `of` $tile `through` $pages attr-dict `:`
+    type($pages) `->` type($result)
+  }];
+}
+
+def Attn_StoreResultOp : Attn_Op<"store_result"> {
+  let summary = "writes the output rows, or the partial result of a split";
+  let description = [{
+    Without `partial`: output row = `output / sum` (or what the spec says of an
+    empty row), zero for masked columns, and the log-sum-exp if asked for.
+    With `partial`: the three tensors as they are, to the workspace; an output
+    whose sum is zero is left unwritten and must not be read.
+
+    Example:
+
+    ```mlir
+    attn.store_result %m, %l, %o partial
+        : tensor<96xf32>, tensor<96xf32>, tensor<96x256xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$max, AnyRankedTensor:$sum,
+                       AnyRankedTensor:$output, UnitAttr:$partial);
+  let assemblyFormat = [{
+    $max `,` $sum `,` $output (`partial` $partial^)? attr-dict `:`
+    type($max) `,` type($sum) `,` type($output)
+  }];
+}
+
+def Attn_MergePartialsOp : Attn_Op<"merge_partials"> {
+  let summary = "combines the partial results of all splits of one row";
+  let description = [{
+    max = max_s m_s; sum = sum_s 2^(m_s - max) l_s; output likewise. Splits are
+    added in the same order on every run.
+
+    Example:
+
+    ```mlir
+    %m, %l, %o = attn.merge_partials
+        : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
+    ```
+  }];
+  let results = (outs AnyRankedTensor:$max, AnyRankedTensor:$sum,
+                      AnyRankedTensor:$output);
+  let assemblyFormat = [{
+    attr-dict `:` type($max) `,` type($sum) `,` type($output)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Mathematics
+//===----------------------------------------------------------------------===//
+
+def Attn_ScoresOp : Attn_Op<"scores", [Pure]> {
+  let summary = "S = Q K^T in fp32, unscaled";
+  let description = [{
+    Example:
+
+    ```mlir
+    %s = attn.scores %q, %k
+        : tensor<96x256xbf16>, tensor<64x256xbf16> -> tensor<96x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$keys);
+  let results = (outs AnyRankedTensor:$scores);
+  let assemblyFormat = [{
+    $query `,` $keys attr-dict `:` type($query) `,` type($keys) `->`
+    type($scores)
+  }];
+}
+
+def Attn_MaskOp : Attn_Op<"mask", [AllTypesMatch<["scores", "result"]>]> {
+  let summary = "sets the scores of unseen keys to minus infinity";
+  let description = [{
+    Score (r, j) of tile `tile` is kept if row `r` sees key `tile * K + j`, by
+    the plan's `sees` clause and the request's length.
+
+    Example:
+
+    ```mlir
+    %x = attn.mask %s of %t : tensor<96x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$scores, I32:$tile);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $scores `of` $tile attr-dict `:` type($result)
+  }];
+}
+
+def Attn_SoftmaxOp : Attn_Op<"softmax", [
+    Pure, AllTypesMatch<["max", "sum", "alpha", "newMax", "newSum"]>]> {
+  let summary = "one online step: probabilities and new statistics";
+  let description = [{
+    With c = scale * log2(e), x = S c: max' = max(max, max_j x_j);
+    p_j = 2^(x_j - max'); alpha = 2^(max - max'); sum' = alpha sum + sum_j p_j.
+    While a row has seen nothing its max is minus infinity, p is zero and alpha
+    is one. Probabilities are rounded to the values' element type; the sum is
+    not.
+
+    Example:
+
+    ```mlir
+    %p, %alpha, %m1, %l1 = attn.softmax %x, %m, %l
+        : tensor<96x64xf32>, tensor<96xf32> -> tensor<96x64xbf16>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$scores, AnyRankedTensor:$max,
+                       AnyRankedTensor:$sum);
+  let results = (outs AnyRankedTensor:$probabilities, AnyRankedTensor:$alpha,
+                      AnyRankedTensor:$newMax, AnyRankedTensor:$newSum);
+  let assemblyFormat = [{
+    $scores `,` $max `,` $sum attr-dict `:` type($scores) `,` type($max)
+    `->` type($probabilities)
+  }];
+}
+
+def Attn_AccumulateOp : Attn_Op<"accumulate", [
+    Pure, AllTypesMatch<["output", "result"]>]> {
+  let summary = "O' = alpha O + P V in fp32";
+  let description = [{
+    Example:
+
+    ```mlir
+    %o1 = attn.accumulate %o, %alpha, %p, %v
+        : tensor<96x256xf32>, tensor<96xf32>, tensor<96x64xbf16>,
+          tensor<64x256xbf16>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$output, AnyRankedTensor:$alpha,
+                       AnyRankedTensor:$probabilities, AnyRankedTensor:$values);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $output `,` $alpha `,` $probabilities `,` $values attr-dict `:`
+    type($result) `,` type($alpha) `,` type($probabilities) `,` type($values)
+  }];
+}
+
+#endif // TOKENTILE_DIALECT_ATTNTILEOPS_TD
