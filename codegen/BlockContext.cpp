@@ -1,0 +1,334 @@
+//===- BlockContext.cpp - What a block knows, as emitted code -------------===//
+
+#include "codegen/BlockContext.h"
+
+#include "codegen/KernelABI.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <cstddef>
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+using arith::CmpIPredicate;
+
+#define ARG(name) offsetof(KernelArgs, name)
+
+RowShape::RowShape(KernelOp plan) {
+  ScheduleAttr schedule = plan.getScheduleOrDefault();
+  group = plan.getHeads().getGroup();
+  rows = plan.getRows();
+  rowBlocks = std::max<int64_t>(1, schedule.getRowBlocks());
+  rowsPerBlock = llvm::divideCeil(rows, rowBlocks);
+  if (schedule.getLowering() == LoweringKind::Mma)
+    rowsPerBlock = schedule.getRowWarps() * 16;
+}
+
+BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
+                           Value args, Value x, Value y, Value z,
+                           unsigned globalSpace)
+    : plan(program.getPlan()), shape(plan), request(z), loc(loc), args(args),
+      globalSpace(globalSpace) {
+  splits = field(b, ARG(splits), b.getI32Type());
+  if (program.getRole() == ProgramRole::Sweep) {
+    Value blocks = constant(b, shape.rowBlocks);
+    split = x;
+    kvHead = arith::DivUIOp::create(b, loc, y, blocks);
+    Value rowBlock = arith::RemUIOp::create(b, loc, y, blocks);
+    firstRow = arith::MulIOp::create(b, loc, rowBlock,
+                                     constant(b, shape.rowsPerBlock));
+  } else {
+    kvHead = y;
+    firstRow = x;
+  }
+  emitRequest(b);
+  if (program.getRole() == ProgramRole::Sweep) {
+    emitPositions(b);
+    emitPools(b);
+  }
+}
+
+Value BlockContext::constant(OpBuilder &b, int64_t value) {
+  return arith::ConstantIntOp::create(b, loc, value, 32);
+}
+
+Value BlockContext::constant64(OpBuilder &b, int64_t value) {
+  return arith::ConstantIntOp::create(b, loc, value, 64);
+}
+
+Value BlockContext::extend(OpBuilder &b, Value value) {
+  return arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
+}
+
+Value BlockContext::field(OpBuilder &b, size_t offset, Type type) {
+  auto ptr = LLVM::LLVMPointerType::get(b.getContext());
+  Value address = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), args,
+                                      LLVM::GEPArg(int32_t(offset)));
+  return LLVM::LoadOp::create(b, loc, type, address);
+}
+
+Value BlockContext::pointer(OpBuilder &b, Value address) {
+  auto type = LLVM::LLVMPointerType::get(b.getContext(), globalSpace);
+  return LLVM::IntToPtrOp::create(b, loc, type, address);
+}
+
+Value BlockContext::loadI32(OpBuilder &b, Value address, Value index) {
+  Value bytes =
+      arith::ShLIOp::create(b, loc, extend(b, index), constant64(b, 2));
+  Value at = arith::AddIOp::create(b, loc, address, bytes);
+  return LLVM::LoadOp::create(b, loc, b.getI32Type(), pointer(b, at));
+}
+
+void BlockContext::emitRequest(OpBuilder &b) {
+  QueryAttr query = plan.getQueryOrDefault();
+  Value zero = constant(b, 0), tokens = constant(b, plan.getTokens());
+  Value list = field(b, ARG(columns), b.getI64Type());
+  if (query.getColumns() == ColumnsKind::Packed) {
+    Value next = arith::AddIOp::create(b, loc, request, constant(b, 1));
+    tokenBase = loadI32(b, list, request);
+    columns = arith::SubIOp::create(b, loc, loadI32(b, list, next), tokenBase);
+  } else {
+    tokenBase = arith::MulIOp::create(b, loc, request, tokens);
+    columns = query.getColumns() == ColumnsKind::Counted
+                  ? loadI32(b, list, request)
+                  : tokens;
+  }
+  if (query.getColumns() != ColumnsKind::Uniform) {
+    columns = arith::MaxSIOp::create(b, loc, columns, zero);
+    columns = arith::MinSIOp::create(b, loc, columns, tokens);
+  }
+  Value given = loadI32(b, field(b, ARG(lengths), b.getI64Type()), request);
+  Value bound = field(b, ARG(maxKeys), b.getI32Type());
+  bool total = query.getLengths() == LengthsKind::Total;
+  length = total ? given : arith::AddIOp::create(b, loc, given, columns);
+  length = arith::MinSIOp::create(b, loc, length, bound);
+  length = arith::MaxSIOp::create(b, loc, length, zero);
+  context = arith::SubIOp::create(b, loc, length, columns);
+  context = arith::MaxSIOp::create(b, loc, context, zero);
+}
+
+void BlockContext::emitPositions(OpBuilder &b) {
+  Value one = constant(b, 1);
+  if (plan.getQueryOrDefault().getPositions() == PositionsKind::FromLengths) {
+    minPosition = context;
+    Value end = arith::AddIOp::create(b, loc, context, columns);
+    maxPosition = arith::SubIOp::create(b, loc, end, one);
+    return;
+  }
+  positions = field(b, ARG(positions), b.getI64Type());
+  Value none = constant(b, INT32_MAX), never = constant(b, -1);
+  auto loop = scf::ForOp::create(b, loc, constant(b, 0), columns, one,
+                                 ValueRange{none, never});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value token =
+      arith::AddIOp::create(b, loc, tokenBase, loop.getInductionVar());
+  Value position = loadI32(b, positions, token);
+  Value low =
+      arith::MinSIOp::create(b, loc, loop.getRegionIterArg(0), position);
+  Value high =
+      arith::MaxSIOp::create(b, loc, loop.getRegionIterArg(1), position);
+  scf::YieldOp::create(b, loc, ValueRange{low, high});
+  minPosition = loop.getResult(0);
+  maxPosition = loop.getResult(1);
+}
+
+void BlockContext::emitPools(OpBuilder &b) {
+  Type i64 = b.getI64Type();
+  size_t pools[] = {ARG(keys), ARG(values)};
+  size_t heads[] = {ARG(keyHeadStride), ARG(valueHeadStride)};
+  size_t pages[] = {ARG(keyPageStride), ARG(valuePageStride)};
+  size_t denses[] = {ARG(blockKeys), ARG(blockValues)};
+  bool contiguous = plan.getPaging().getOrder() == PageOrderKind::Contiguous;
+  for (int plane : {0, 1}) {
+    Value offset = arith::MulIOp::create(b, loc, extend(b, kvHead),
+                                         field(b, heads[plane], i64));
+    pool[plane] =
+        arith::AddIOp::create(b, loc, field(b, pools[plane], i64), offset);
+    if (contiguous) {
+      Value first = loadI32(b, field(b, ARG(keyOffsets), i64), request);
+      Value stride = constant64(
+          b, plan.getSlotStride(plane ? plan.getValues() : plan.getKeys(),
+                                plan.getHeads().getDim()));
+      Value skipped = arith::MulIOp::create(b, loc, extend(b, first), stride);
+      pool[plane] = arith::AddIOp::create(b, loc, pool[plane], skipped);
+    } else {
+      pageStride[plane] = field(b, pages[plane], i64);
+    }
+    if (plan.getBlockKind() == BlockKind::Dense)
+      dense[plane] = field(b, denses[plane], i64);
+  }
+  if (contiguous)
+    return;
+  Value row = arith::MulIOp::create(b, loc, extend(b, request),
+                                    field(b, ARG(tableStride), i64));
+  row = arith::ShLIOp::create(b, loc, row, constant64(b, 2));
+  tableRow = arith::AddIOp::create(b, loc, field(b, ARG(table), i64), row);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+Value BlockContext::tokenOfRow(OpBuilder &b, Value row) {
+  return arith::DivUIOp::create(b, loc, row, constant(b, shape.group));
+}
+
+Value BlockContext::rowIsLive(OpBuilder &b, Value row) {
+  return arith::CmpIOp::create(b, loc, CmpIPredicate::slt, tokenOfRow(b, row),
+                               columns);
+}
+
+Value BlockContext::positionOfRow(OpBuilder &b, Value row) {
+  Value last = arith::SubIOp::create(b, loc, columns, constant(b, 1));
+  Value token = arith::MinSIOp::create(b, loc, tokenOfRow(b, row), last);
+  token = arith::MaxSIOp::create(b, loc, token, constant(b, 0));
+  if (!positions)
+    return arith::AddIOp::create(b, loc, context, token);
+  // Without query tokens there is no position to read.
+  Value some = arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, columns,
+                                     constant(b, 0));
+  auto read = scf::IfOp::create(b, loc, TypeRange{b.getI32Type()}, some,
+                                /*withElseRegion=*/true);
+  OpBuilder inner = read.getThenBodyBuilder();
+  Value at = arith::AddIOp::create(inner, loc, tokenBase, token);
+  scf::YieldOp::create(inner, loc, loadI32(inner, positions, at));
+  inner = read.getElseBodyBuilder();
+  scf::YieldOp::create(inner, loc, constant(inner, -1));
+  return read.getResult(0);
+}
+
+Value BlockContext::rowAddress(OpBuilder &b, Value base, Value tokenStride,
+                               Value headStride, Value row) {
+  Value group = constant(b, shape.group);
+  Value token = arith::AddIOp::create(b, loc, tokenBase, tokenOfRow(b, row));
+  Value head = arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, kvHead, group),
+      arith::RemUIOp::create(b, loc, row, group));
+  Value tokenBytes =
+      arith::MulIOp::create(b, loc, extend(b, token), tokenStride);
+  Value headBytes = arith::MulIOp::create(b, loc, extend(b, head), headStride);
+  return arith::AddIOp::create(
+      b, loc, base, arith::AddIOp::create(b, loc, tokenBytes, headBytes));
+}
+
+Value BlockContext::queryAddress(OpBuilder &b, Value row) {
+  Type i64 = b.getI64Type();
+  return rowAddress(b, field(b, ARG(query), i64),
+                    field(b, ARG(queryTokenStride), i64),
+                    field(b, ARG(queryHeadStride), i64), row);
+}
+
+Value BlockContext::outputAddress(OpBuilder &b, Value row) {
+  Type i64 = b.getI64Type();
+  return rowAddress(b, field(b, ARG(output), i64),
+                    field(b, ARG(outputTokenStride), i64),
+                    field(b, ARG(outputHeadStride), i64), row);
+}
+
+Value BlockContext::logSumExpAddress(OpBuilder &b, Value row) {
+  return rowAddress(b, field(b, ARG(logSumExp), b.getI64Type()),
+                    constant64(b, plan.getHeads().getQuery() * 4),
+                    constant64(b, 4), row);
+}
+
+Value BlockContext::partialAddress(OpBuilder &b, Value split, Value row) {
+  // [B, kvHeads, splits, paddedRows, D] floats.
+  Value index = arith::MulIOp::create(b, loc, extend(b, request),
+                                      constant64(b, plan.getHeads().getKv()));
+  index = arith::AddIOp::create(b, loc, index, extend(b, kvHead));
+  index = arith::MulIOp::create(b, loc, index, extend(b, splits));
+  index = arith::AddIOp::create(b, loc, index, extend(b, split));
+  index =
+      arith::MulIOp::create(b, loc, index, constant64(b, shape.paddedRows()));
+  index = arith::AddIOp::create(b, loc, index, extend(b, row));
+  Value bytes = arith::MulIOp::create(b, loc, index,
+                                      constant64(b, plan.getValueDim() * 4));
+  return arith::AddIOp::create(
+      b, loc, field(b, ARG(partialOutput), b.getI64Type()), bytes);
+}
+
+Value BlockContext::statsAddress(OpBuilder &b, Value split, Value row,
+                                 int which) {
+  // [B, kvHeads, splits, 2, paddedRows] floats.
+  Value index = arith::MulIOp::create(b, loc, extend(b, request),
+                                      constant64(b, plan.getHeads().getKv()));
+  index = arith::AddIOp::create(b, loc, index, extend(b, kvHead));
+  index = arith::MulIOp::create(b, loc, index, extend(b, splits));
+  index = arith::AddIOp::create(b, loc, index, extend(b, split));
+  index = arith::MulIOp::create(b, loc, index,
+                                constant64(b, 2 * shape.paddedRows()));
+  index = arith::AddIOp::create(b, loc, index, extend(b, row));
+  index = arith::AddIOp::create(b, loc, index,
+                                constant64(b, which * shape.paddedRows()));
+  Value bytes = arith::ShLIOp::create(b, loc, index, constant64(b, 2));
+  return arith::AddIOp::create(
+      b, loc, field(b, ARG(partialStats), b.getI64Type()), bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+Value BlockContext::tableAddress(OpBuilder &b, Value page) {
+  Value bytes =
+      arith::ShLIOp::create(b, loc, extend(b, page), constant64(b, 2));
+  return arith::AddIOp::create(b, loc, tableRow, bytes);
+}
+
+Value BlockContext::keyAddress(OpBuilder &b, Plane plane, Value pageId,
+                               Value key) {
+  int which = plane == Plane::Values;
+  Value stride = constant64(
+      b, plan.getSlotStride(which ? plan.getValues() : plan.getKeys(),
+                            plan.getHeads().getDim()));
+  Value base = pool[which], slot = key;
+  if (int64_t page = plan.getPaging().getPage()) {
+    slot = arith::AndIOp::create(b, loc, key, constant(b, page - 1));
+    Value pageBytes =
+        arith::MulIOp::create(b, loc, extend(b, pageId), pageStride[which]);
+    base = arith::AddIOp::create(b, loc, base, pageBytes);
+  }
+  Value bytes = arith::MulIOp::create(b, loc, extend(b, slot), stride);
+  return arith::AddIOp::create(b, loc, base, bytes);
+}
+
+Value BlockContext::denseAddress(OpBuilder &b, Plane plane, Value key) {
+  // [query tokens, kv heads, dim].
+  Value token = arith::AddIOp::create(
+      b, loc, tokenBase, arith::SubIOp::create(b, loc, key, context));
+  Value index = arith::MulIOp::create(b, loc, extend(b, token),
+                                      constant64(b, plan.getHeads().getKv()));
+  index = arith::AddIOp::create(b, loc, index, extend(b, kvHead));
+  Value bytes = arith::MulIOp::create(
+      b, loc, index, constant64(b, plan.getHeads().getDim() * 2));
+  return arith::AddIOp::create(b, loc, dense[plane == Plane::Values], bytes);
+}
+
+Value BlockContext::sees(OpBuilder &b, Value position, Value key) {
+  SeesAttr sees = plan.getSees();
+  auto compare = [&](CmpIPredicate predicate, Value l, Value r) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, l, r);
+  };
+  Value seen = compare(CmpIPredicate::slt, key, length);
+  auto require = [&](Value condition) {
+    seen = arith::AndIOp::create(b, loc, seen, condition);
+  };
+  if (sees.getSuffix() == SuffixKind::Causal)
+    require(compare(CmpIPredicate::sle, key, position));
+  Value window = constant(b, sees.getWindow());
+  if (sees.getPrefix() != PrefixKind::All) {
+    Value distance = arith::SubIOp::create(b, loc, position, key);
+    require(compare(CmpIPredicate::slt, distance, window));
+  }
+  if (sees.getPrefix() == PrefixKind::Symmetric &&
+      sees.getSuffix() != SuffixKind::Causal) {
+    Value distance = arith::SubIOp::create(b, loc, key, position);
+    require(compare(CmpIPredicate::slt, distance, window));
+  }
+  return seen;
+}

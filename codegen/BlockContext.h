@@ -1,0 +1,127 @@
+//===- BlockContext.h - What a block knows, as emitted code -----*- C++ -*-===//
+//
+// Every lowering of a program needs the same facts of the block it generates:
+// which request, which kv head, how long, where a row lies in memory, whether a
+// row sees a key. They are emitted here once, in arith and llvm operations, so
+// that the host and every GPU lowering agree on addresses and masks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOKENTILE_CODEGEN_BLOCKCONTEXT_H
+#define TOKENTILE_CODEGEN_BLOCKCONTEXT_H
+
+#include "dialect/AttnOps.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace tokentile {
+
+/// Row counts of a plan. Row `r` of a kv head is query token `r / group`, query
+/// head `kv head * group + r % group`.
+struct RowShape {
+  explicit RowShape(attn::KernelOp plan);
+
+  int64_t group;
+  /// tokens * group.
+  int64_t rows;
+  /// Rows of one block's tile; a multiple of 16 on a GPU.
+  int64_t rowsPerBlock;
+  int64_t rowBlocks;
+  int64_t paddedRows() const { return rowsPerBlock * rowBlocks; }
+};
+
+/// Emits the facts of one block. The constructor emits what is always needed
+/// at the builder's insertion point, which must dominate all later uses.
+/// Integers are i32 unless they are addresses or strides (i64, bytes).
+class BlockContext {
+public:
+  /// `args` points to a KernelArgs; x, y, z are the block's coordinates;
+  /// `globalSpace` is the address space of device memory (1 on a GPU).
+  BlockContext(mlir::OpBuilder &builder, mlir::Location loc,
+               attn::ProgramOp program, mlir::Value args, mlir::Value x,
+               mlir::Value y, mlir::Value z, unsigned globalSpace);
+
+  attn::KernelOp plan;
+  RowShape shape;
+
+  mlir::Value request;
+  mlir::Value kvHead;
+  /// First row of the block within its kv head; the row itself for a merge.
+  mlir::Value firstRow;
+  mlir::Value split;
+  mlir::Value splits;
+  /// Keys in all, keys before the block, query tokens, first query token.
+  mlir::Value length;
+  mlir::Value context;
+  mlir::Value columns;
+  mlir::Value tokenBase;
+  mlir::Value minPosition;
+  mlir::Value maxPosition;
+
+  //===--- Rows
+  //------------------------------------------------------------===//
+
+  /// Query token of row `row` of the kv head, not clamped.
+  mlir::Value tokenOfRow(mlir::OpBuilder &b, mlir::Value row);
+  /// i1: the row belongs to a query token the request has.
+  mlir::Value rowIsLive(mlir::OpBuilder &b, mlir::Value row);
+  /// Position of the row's token; of the last live token for other rows.
+  mlir::Value positionOfRow(mlir::OpBuilder &b, mlir::Value row);
+  /// i64 address of the row's query or output, `dim` elements long.
+  mlir::Value queryAddress(mlir::OpBuilder &b, mlir::Value row);
+  mlir::Value outputAddress(mlir::OpBuilder &b, mlir::Value row);
+  /// i64 address of the row's float in the log-sum-exp tensor.
+  mlir::Value logSumExpAddress(mlir::OpBuilder &b, mlir::Value row);
+  /// i64 address of a row's partial output, `dim` floats, of split `split`.
+  mlir::Value partialAddress(mlir::OpBuilder &b, mlir::Value split,
+                             mlir::Value row);
+  /// i64 address of a row's maximum (which = 0) or sum (1) of split `split`.
+  mlir::Value statsAddress(mlir::OpBuilder &b, mlir::Value split,
+                           mlir::Value row, int which);
+
+  //===--- Keys
+  //------------------------------------------------------------===//
+
+  /// i64 address of the table entry for logical page `page`.
+  mlir::Value tableAddress(mlir::OpBuilder &b, mlir::Value page);
+  /// i64 address of the row of key `key` in the pages; `pageId` is its table
+  /// entry (ignored for contiguous keys).
+  mlir::Value keyAddress(mlir::OpBuilder &b, attn::Plane plane,
+                         mlir::Value pageId, mlir::Value key);
+  /// i64 address of the row of key `key`, which lies in the dense block.
+  mlir::Value denseAddress(mlir::OpBuilder &b, attn::Plane plane,
+                           mlir::Value key);
+  /// i1: a row at `position` sees key `key`.
+  mlir::Value sees(mlir::OpBuilder &b, mlir::Value position, mlir::Value key);
+
+  /// Loads field `offset` (of KernelArgs, by offsetof) as `type`.
+  mlir::Value field(mlir::OpBuilder &b, size_t offset, mlir::Type type);
+  mlir::Value constant(mlir::OpBuilder &b, int64_t value);
+  mlir::Value constant64(mlir::OpBuilder &b, int64_t value);
+  mlir::Value extend(mlir::OpBuilder &b, mlir::Value value);
+  /// Pointer to device memory at the i64 address.
+  mlir::Value pointer(mlir::OpBuilder &b, mlir::Value address);
+  /// Loads an i32 from the global i64 address `address` + 4 * `index`.
+  mlir::Value loadI32(mlir::OpBuilder &b, mlir::Value address,
+                      mlir::Value index);
+
+private:
+  void emitRequest(mlir::OpBuilder &b);
+  void emitPositions(mlir::OpBuilder &b);
+  void emitPools(mlir::OpBuilder &b);
+  mlir::Value rowAddress(mlir::OpBuilder &b, mlir::Value base,
+                         mlir::Value tokenStride, mlir::Value headStride,
+                         mlir::Value row);
+
+  mlir::Location loc;
+  mlir::Value args;
+  unsigned globalSpace;
+  mlir::Value positions;
+  /// Start of the block's kv head in each pool, page stride, dense segment.
+  mlir::Value pool[2], pageStride[2], dense[2];
+  mlir::Value tableRow;
+};
+
+} // namespace tokentile
+
+#endif // TOKENTILE_CODEGEN_BLOCKCONTEXT_H
