@@ -1,0 +1,257 @@
+//===- Tile.cpp - attn-tile -----------------------------------------------===//
+//
+// Plan to tiles. The sweep is one loop over the key tiles of a split:
+//
+//   first, last tile of the request  <- lengths, window, causality
+//   first, last tile of the split    <- split id
+//   for t: K = load, S = Q K^T, mask if some row does not see all of t,
+//          (P, alpha, m, l) = softmax, V = load, O = alpha O + P V
+//   store the output, or the partial result if there are other splits
+//
+// All of it is ordinary i32 arithmetic, so each lowering runs one decision.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/BlockContext.h"
+#include "codegen/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace tokentile {
+#define GEN_PASS_DEF_TILEPASS
+#include "codegen/Passes.h.inc"
+} // namespace tokentile
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+using arith::CmpIPredicate;
+
+static Type elementType(OpBuilder &b, StorageAttr storage) {
+  return storage.getElement() == ElementKind::FP16 ? Type(b.getF16Type())
+                                                   : Type(b.getBF16Type());
+}
+
+namespace {
+
+/// Builds the sweep of one plan.
+class SweepBuilder {
+public:
+  SweepBuilder(ImplicitLocOpBuilder &b, KernelOp plan)
+      : b(b), plan(plan), shape(plan),
+        keyTile(plan.getScheduleOrDefault().getKeyTile()) {}
+
+  void build();
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIntOp::create(b, value, 32);
+  }
+  Value add(Value l, Value r) { return arith::AddIOp::create(b, l, r); }
+  Value sub(Value l, Value r) { return arith::SubIOp::create(b, l, r); }
+  Value mul(Value l, Value r) { return arith::MulIOp::create(b, l, r); }
+  Value div(Value l, Value r) { return arith::DivUIOp::create(b, l, r); }
+  Value smaller(Value l, Value r) { return arith::MinSIOp::create(b, l, r); }
+  Value larger(Value l, Value r) { return arith::MaxSIOp::create(b, l, r); }
+  Value both(Value l, Value r) { return arith::AndIOp::create(b, l, r); }
+  Value is(CmpIPredicate predicate, Value l, Value r) {
+    return arith::CmpIOp::create(b, predicate, l, r);
+  }
+  Value splat(float value, RankedTensorType type) {
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(type, b.getF32FloatAttr(value)));
+  }
+  RankedTensorType tensor(ArrayRef<int64_t> dims, Type element) {
+    return RankedTensorType::get(dims, element);
+  }
+
+  bool causal() { return plan.getSees().getSuffix() == SuffixKind::Causal; }
+  bool windowed() { return plan.getSees().getPrefix() != PrefixKind::All; }
+  bool boundedRight() {
+    return plan.getSees().getPrefix() == PrefixKind::Symmetric && !causal();
+  }
+
+  std::pair<Value, Value> tilesOfRequest();
+  std::pair<Value, Value> tilesOfSplit();
+  Value seenByAll(Value tile);
+  SmallVector<Value> step(Value tile, Value query, ValueRange state);
+
+  ImplicitLocOpBuilder &b;
+  KernelOp plan;
+  RowShape shape;
+  int64_t keyTile;
+  RequestOp request;
+};
+
+} // namespace
+
+/// Tiles that hold a key some row sees: [first, end).
+std::pair<Value, Value> SweepBuilder::tilesOfRequest() {
+  Value zero = constant(0), one = constant(1), size = constant(keyTile);
+  Value window = constant(plan.getSees().getWindow());
+  Value low = zero, high = request.getLength();
+  if (windowed()) {
+    Value oldest = sub(request.getMinPosition(), window);
+    low = larger(zero, add(oldest, one));
+  }
+  if (causal())
+    high = smaller(high, add(request.getMaxPosition(), one));
+  if (boundedRight())
+    high = smaller(high, add(request.getMaxPosition(), window));
+  high = larger(high, zero);
+  Value first = div(low, size);
+  Value end = div(add(high, constant(keyTile - 1)), size);
+  return {first, larger(first, end)};
+}
+
+/// The share of this block: [begin, end).
+std::pair<Value, Value> SweepBuilder::tilesOfSplit() {
+  std::pair<Value, Value> range = tilesOfRequest();
+  Value first = range.first, last = range.second;
+  auto id = SplitIdOp::create(b, b.getI32Type(), b.getI32Type());
+  SplitAttr split = plan.getSplitOrDefault();
+  if (split.getKind() == SplitKind::Keys) {
+    // Pieces are counted from key 0: a row's pieces do not depend on others.
+    Value size = constant(split.getValue() / keyTile);
+    Value begin = mul(id.getSplit(), size);
+    Value end = smaller(add(begin, size), last);
+    return {larger(begin, first), end};
+  }
+  Value tiles = sub(last, first);
+  auto edge = [&](Value part) {
+    return add(first, div(mul(tiles, part), id.getSplits()));
+  };
+  return {edge(id.getSplit()), edge(add(id.getSplit(), constant(1)))};
+}
+
+/// i1: every row sees every key of the tile.
+Value SweepBuilder::seenByAll(Value tile) {
+  Value first = mul(tile, constant(keyTile));
+  Value last = add(first, constant(keyTile - 1));
+  Value window = constant(plan.getSees().getWindow());
+  Value all = is(CmpIPredicate::slt, last, request.getLength());
+  if (causal())
+    all = both(all, is(CmpIPredicate::sle, last, request.getMinPosition()));
+  if (windowed()) {
+    Value oldest = sub(request.getMaxPosition(), window);
+    all = both(all, is(CmpIPredicate::sgt, first, oldest));
+  }
+  if (boundedRight()) {
+    Value newest = add(request.getMinPosition(), window);
+    all = both(all, is(CmpIPredicate::slt, last, newest));
+  }
+  return all;
+}
+
+/// One tile: the new (max, sum, output).
+SmallVector<Value> SweepBuilder::step(Value tile, Value query,
+                                      ValueRange state) {
+  int64_t rows = shape.rowsPerBlock, dim = plan.getHeads().getDim();
+  int64_t page = plan.getPaging().getPage();
+  Type key = elementType(b, plan.getKeys());
+  Type value = elementType(b, plan.getValues());
+  RankedTensorType scores = tensor({rows, keyTile}, b.getF32Type());
+  RankedTensorType stats = tensor({rows}, b.getF32Type());
+
+  int64_t pageCount = page ? std::max<int64_t>(1, keyTile / page) : 1;
+  Value pages = LookupPagesOp::create(b, tensor({pageCount}, b.getI32Type()),
+                                      tile);
+  Value keys = LoadTileOp::create(b, tensor({keyTile, dim}, key), Plane::Keys,
+                                  tile, pages);
+  Value raw = ScoresOp::create(b, scores, query, keys);
+  auto masked = scf::IfOp::create(b, scores, seenByAll(tile),
+                                  /*withElseRegion=*/true);
+  OpBuilder inner = masked.getThenBodyBuilder();
+  scf::YieldOp::create(inner, b.getLoc(), raw);
+  inner = masked.getElseBodyBuilder();
+  Value kept = MaskOp::create(inner, b.getLoc(), scores, raw, tile);
+  scf::YieldOp::create(inner, b.getLoc(), kept);
+
+  auto softmax =
+      SoftmaxOp::create(b, tensor({rows, keyTile}, value), stats, stats, stats,
+                        masked.getResult(0), state[0], state[1]);
+  Value values = LoadTileOp::create(b, tensor({keyTile, dim}, value),
+                                    Plane::Values, tile, pages);
+  Value output =
+      AccumulateOp::create(b, state[2].getType(), state[2], softmax.getAlpha(),
+                           softmax.getProbabilities(), values);
+  return {softmax.getNewMax(), softmax.getNewSum(), output};
+}
+
+void SweepBuilder::build() {
+  int64_t rows = shape.rowsPerBlock, dim = plan.getHeads().getDim();
+  SmallVector<Type> i32(5, b.getI32Type());
+  request = RequestOp::create(b, i32);
+  auto [begin, end] = tilesOfSplit();
+
+  Value query = LoadQueryOp::create(
+      b, tensor({rows, dim}, elementType(b, plan.getKeys())));
+  RankedTensorType stats = tensor({rows}, b.getF32Type());
+  SmallVector<Value> start{
+      splat(-std::numeric_limits<float>::infinity(), stats), splat(0, stats),
+      splat(0, tensor({rows, dim}, b.getF32Type()))};
+
+  auto loop = scf::ForOp::create(b, begin, end, constant(1), start);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> next =
+        step(loop.getInductionVar(), query, loop.getRegionIterArgs());
+    scf::YieldOp::create(b, next);
+  }
+
+  auto id = SplitIdOp::create(b, b.getI32Type(), b.getI32Type());
+  Value alone = is(CmpIPredicate::eq, id.getSplits(), constant(1));
+  auto store = scf::IfOp::create(b, TypeRange(), alone,
+                                 /*withElseRegion=*/true);
+  OpBuilder inner = store.getThenBodyBuilder();
+  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0),
+                        loop.getResult(1), loop.getResult(2), false);
+  inner = store.getElseBodyBuilder();
+  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0),
+                        loop.getResult(1), loop.getResult(2), true);
+}
+
+/// Adds an empty program for `plan` and moves the builder into it.
+static void beginProgram(ImplicitLocOpBuilder &b, KernelOp plan,
+                         ProgramRole role) {
+  b.setLoc(plan.getLoc());
+  StringRef suffix = role == ProgramRole::Sweep ? "_sweep" : "_merge";
+  auto program =
+      ProgramOp::create(b, (plan.getSymName() + suffix).str(), role,
+                        plan.getSymName());
+  b.setInsertionPointToStart(&program.getBody().emplaceBlock());
+}
+
+namespace {
+
+struct TilePass : tokentile::impl::TilePassBase<TilePass> {
+  using TilePassBase::TilePassBase;
+
+  void runOnOperation() override {
+    auto plans = llvm::to_vector(getOperation().getOps<KernelOp>());
+    for (KernelOp plan : plans) {
+      if (!plan.getScheduleOrDefault().getKeyTile()) {
+        plan.emitOpError("has no complete schedule; run attn-select-schedule");
+        return signalPassFailure();
+      }
+      ImplicitLocOpBuilder b(plan.getLoc(), &getContext());
+      b.setInsertionPointToEnd(getOperation().getBody());
+      beginProgram(b, plan, ProgramRole::Sweep);
+      SweepBuilder(b, plan).build();
+
+      b.setInsertionPointToEnd(getOperation().getBody());
+      beginProgram(b, plan, ProgramRole::Merge);
+      auto stats = RankedTensorType::get({1}, b.getF32Type());
+      auto row = RankedTensorType::get({1, plan.getValueDim()}, b.getF32Type());
+      auto merged = MergePartialsOp::create(b, stats, stats, row);
+      StoreResultOp::create(b, merged.getMax(), merged.getSum(),
+                            merged.getOutput(), false);
+    }
+  }
+};
+
+} // namespace
