@@ -17,6 +17,7 @@ void tokentile::registerDialects(mlir::DialectRegistry &registry) {
 
 void tokentile::registerPasses() {
   registerSelectSchedulePass();
+  registerStagePass();
   registerTilePass();
   mlir::registerTransformsPasses();
 }

@@ -31,10 +31,10 @@ def Attn_AllocSharedOp : Attn_Op<"alloc_shared"> {
 }
 
 def Attn_CopyQueryOp : Attn_Op<"copy_query"> {
-  let summary = "writes this block's query rows to shared memory";
+  let summary = "begins to copy this block's query rows to shared memory";
   let description = [{
-    As `attn.load_query`, by ordinary loads and stores; a barrier must follow
-    before any warp reads them.
+    As `attn.load_query`. The copy is part of the issuing threads' next
+    committed group; a barrier must follow the wait.
 
     Example:
 
