@@ -18,6 +18,7 @@ void tokentile::registerDialects(mlir::DialectRegistry &registry) {
 void tokentile::registerPasses() {
   registerSelectSchedulePass();
   registerStagePass();
+  registerStagedToMmaPass();
   registerTilePass();
   mlir::registerTransformsPasses();
 }

@@ -1,0 +1,117 @@
+//===- StagedToMma.cpp - attn-staged-to-mma -------------------------------===//
+//
+// Staged to machine: for each plan one gpu.module with the sweep and the merge
+// as llvm functions of one lane.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/KernelABI.h"
+#include "codegen/Passes.h"
+#include "codegen/Schedule.h"
+#include "codegen/mma/MmaEmitter.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace tokentile {
+#define GEN_PASS_DEF_STAGEDTOMMAPASS
+#include "codegen/Passes.h.inc"
+} // namespace tokentile
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+static constexpr llvm::StringLiteral kSharedName = "tokentile_shared";
+
+/// The block's dynamic shared memory; 128-byte swizzles want 1,024.
+static void declareShared(OpBuilder &b, Location loc) {
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
+  LLVM::GlobalOp::create(b, loc, type, /*isConstant=*/false,
+                         LLVM::Linkage::External, kSharedName, Attribute(),
+                         /*alignment=*/1024, /*addrSpace=*/3);
+}
+
+/// A kernel function that takes KernelArgs by value.
+static LLVM::LLVMFuncOp declareKernel(OpBuilder &b, Location loc,
+                                      StringRef name, int64_t threads,
+                                      bool onePerSm) {
+  MLIRContext *context = b.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {pointer});
+  auto function = LLVM::LLVMFuncOp::create(b, loc, name, type);
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                    b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    b.getDenseI32ArrayAttr({int32_t(threads)}));
+  // Without a bound on blocks ptxas spares registers it need not spare.
+  if (onePerSm)
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      b.getI32IntegerAttr(1));
+  auto block = LLVM::LLVMArrayType::get(b.getI8Type(), sizeof(KernelArgs));
+  function.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
+                      TypeAttr::get(block));
+  function.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
+                      b.getI64IntegerAttr(8));
+  function.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
+                      b.getUnitAttr());
+  return function;
+}
+
+namespace {
+
+struct StagedToMmaPass
+    : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
+  using StagedToMmaPassBase::StagedToMmaPassBase;
+
+  void runOnOperation() override {
+    auto programs = llvm::to_vector(getOperation().getOps<ProgramOp>());
+    llvm::MapVector<Operation *, gpu::GPUModuleOp> modules;
+    for (ProgramOp program : programs) {
+      gpu::GPUModuleOp &module = modules[program.getPlan()];
+      if (!module)
+        module = createModule(program.getPlan());
+      if (failed(lower(program, module)))
+        return signalPassFailure();
+    }
+    for (ProgramOp program : programs)
+      program.erase();
+    for (auto &[plan, module] : modules)
+      plan->erase();
+  }
+
+  gpu::GPUModuleOp createModule(KernelOp plan) {
+    OpBuilder b(plan);
+    auto module = gpu::GPUModuleOp::create(
+        b, plan.getLoc(), (plan.getSymName() + "_module").str());
+    b.setInsertionPointToEnd(module.getBody());
+    declareShared(b, plan.getLoc());
+    return module;
+  }
+
+  LogicalResult lower(ProgramOp program, gpu::GPUModuleOp module) {
+    KernelOp plan = program.getPlan();
+    bool sweep = program.getRole() == ProgramRole::Sweep;
+    ScheduleAttr schedule = plan.getScheduleOrDefault();
+    Lane b(program.getLoc(), &getContext());
+    b.setInsertionPointToEnd(module.getBody());
+    int64_t threads =
+        sweep ? schedule.getRowWarps() * schedule.getKeyWarps() * 32
+              : mergeThreads(plan);
+    LLVM::LLVMFuncOp function = declareKernel(
+        b, program.getLoc(), program.getSymName(), threads, sweep);
+    Block *entry = function.addEntryBlock(b);
+    b.setInsertionPointToStart(entry);
+    Value shared = LLVM::AddressOfOp::create(
+        b, LLVM::LLVMPointerType::get(&getContext(), 3), kSharedName);
+    Value args = entry->getArgument(0);
+    if (!sweep)
+      emitMerge(b, program, args, shared);
+    else if (failed(MmaEmitter(b, program, args, shared).emit()))
+      return failure();
+    LLVM::ReturnOp::create(b, ValueRange());
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,221 @@
+//===- MmaEmitter.cpp - From staged programs to lanes ---------------------===//
+//
+// The walk over a program, its control flow and its scalars. Tensor operations
+// are in the files that MmaEmitter.h names.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/mma/MmaEmitter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+MmaEmitter::MmaEmitter(Lane &b, ProgramOp program, Value args, Value shared)
+    : b(b), program(program), plan(program.getPlan()), args(args),
+      shared(shared) {
+  ScheduleAttr schedule = plan.getScheduleOrDefault();
+  rowWarps = schedule.getRowWarps();
+  keyWarps = schedule.getKeyWarps();
+  keyTile = schedule.getKeyTile();
+  dim = plan.getHeads().getDim();
+}
+
+Type MmaEmitter::element(StorageAttr storage) {
+  return storage.getElement() == ElementKind::FP16 ? Type(b.getF16Type())
+                                                   : Type(b.getBF16Type());
+}
+
+LogicalResult MmaEmitter::emit() {
+  Type i32 = b.getI32Type();
+  Value x = NVVM::BlockIdXOp::create(b, i32);
+  Value y = NVVM::BlockIdYOp::create(b, i32);
+  Value z = NVVM::BlockIdZOp::create(b, i32);
+  block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, x, y, z,
+                                         /*globalSpace=*/1);
+  thread = NVVM::ThreadIdXOp::create(b, i32);
+  lane = b.rem(thread, layout::kWarp);
+  warp = b.div(thread, layout::kWarp);
+  rowWarp = b.rem(warp, rowWarps);
+  keyWarp = b.div(warp, rowWarps);
+
+  // accumulator(lane, 0) and accumulator(lane, 2) are this lane's two rows.
+  Value first = b.add(block->firstRow, b.mul(rowWarp, layout::kRows));
+  row[0] = b.add(first, b.div(lane, 4));
+  row[1] = b.add(row[0], 8);
+  for (int i : {0, 1})
+    position[i] = block->positionOfRow(b, row[i]);
+
+  // ldmatrixLeft and ldmatrixKeys, for this lane.
+  Value half = b.div(lane, 16), odd = b.rem(b.div(lane, 8), 2);
+  Value within = b.rem(lane, 8);
+  Value leftRow = b.add(b.mul(odd, 8), within);
+  Value keysRow = b.add(b.mul(half, 8), within);
+  Value firstKey = b.mul(keyWarp, keysPerWarp());
+  queryOperand = operand(b.mul(rowWarp, layout::kRows), leftRow, half);
+  keyOperand = operand(firstKey, keysRow, odd);
+  valueOperand = operand(firstKey, leftRow, half);
+  return emitBlock(program.getBody().front());
+}
+
+LogicalResult MmaEmitter::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(emitOp(op)))
+      return failure();
+  if (block.empty())
+    return success();
+  Operation &last = block.back();
+  return isa<scf::YieldOp>(last) ? success() : emitOp(last);
+}
+
+LogicalResult MmaEmitter::emitOp(Operation &op) {
+  b.setLoc(op.getLoc());
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<scf::ForOp>([&](auto loop) { return emitFor(loop); })
+      .Case<scf::IfOp>([&](auto branch) { return emitIf(branch); })
+      .Case<RequestOp, SplitIdOp, CopyQueryOp, LookupPagesOp, AsyncCopyOp,
+            AsyncWaitOp, ViewOp, ReadQueryOp, ScoresOp, AccumulateOp, MaskOp,
+            SoftmaxOp, ReduceWarpsOp, StoreResultOp>([&](auto known) {
+        emit(known);
+        return success();
+      })
+      .Case<AsyncCommitOp>([&](auto) {
+        NVVM::CpAsyncCommitGroupOp::create(b);
+        return success();
+      })
+      .Case<BarrierOp>([&](auto) {
+        b.barrier();
+        return success();
+      })
+      .Case<AllocSharedOp>([&](auto alloc) {
+        map[alloc.getBuffer()] = {b.i32(alloc.getOffset())};
+        return success();
+      })
+      .Default([&](Operation *other) {
+        if (auto splat = dyn_cast<arith::ConstantOp>(other))
+          if (isa<RankedTensorType>(splat.getType())) {
+            emitSplat(splat);
+            return success();
+          }
+        if (!isa<arith::ArithDialect>(other->getDialect()))
+          return LogicalResult(
+              other->emitOpError("has no lowering to mma.sync"));
+        emitScalar(*other);
+        return success();
+      });
+}
+
+void MmaEmitter::emitScalar(Operation &op) {
+  IRMapping scalars;
+  for (Value operand : op.getOperands())
+    scalars.map(operand, single(operand));
+  Operation *clone = b.clone(op, scalars);
+  map[op.getResult(0)] = {clone->getResult(0)};
+}
+
+void MmaEmitter::emitSplat(arith::ConstantOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  float value =
+      cast<DenseElementsAttr>(op.getValue()).getSplatValue<float>();
+  int64_t count = type.getRank() == 1 ? 2 : type.getShape()[1] / 2;
+  map[op.getResult()] = Registers(count, b.f32(value));
+}
+
+LogicalResult MmaEmitter::emitFor(scf::ForOp op) {
+  Registers init;
+  SmallVector<size_t> counts;
+  for (Value value : op.getInitArgs()) {
+    llvm::append_range(init, registers(value));
+    counts.push_back(registers(value).size());
+  }
+  /// Hands out consecutive registers to the values they belong to.
+  auto assign = [&](ValueRange values, ArrayRef<Value> all) {
+    for (auto [value, count] : llvm::zip(values, counts)) {
+      map[value] = Registers(all.take_front(count));
+      all = all.drop_front(count);
+    }
+  };
+  LogicalResult result = success();
+  Registers finals = b.loop(
+      single(op.getLowerBound()), single(op.getUpperBound()),
+      single(op.getStep()), init, [&](Value index, ValueRange carried) {
+        map[op.getInductionVar()] = {index};
+        assign(op.getRegionIterArgs(), Registers(carried));
+        result = emitBlock(*op.getBody());
+        Registers next;
+        if (succeeded(result))
+          for (Value value : op.getBody()->getTerminator()->getOperands())
+            llvm::append_range(next, registers(value));
+        return next;
+      });
+  if (failed(result))
+    return failure();
+  assign(op.getResults(), finals);
+  return success();
+}
+
+LogicalResult MmaEmitter::emitIf(scf::IfOp op) {
+  LogicalResult result = success();
+  SmallVector<size_t> counts;
+  auto arm = [&](Block *block) {
+    Registers values;
+    counts.clear();
+    if (!block)
+      return values;
+    if (failed(emitBlock(*block)))
+      result = failure();
+    else
+      for (Value value : block->getTerminator()->getOperands()) {
+        llvm::append_range(values, registers(value));
+        counts.push_back(registers(value).size());
+      }
+    return values;
+  };
+  Registers all =
+      b.choose(single(op.getCondition()), [&] { return arm(op.thenBlock()); },
+               [&] { return arm(op.elseBlock()); });
+  if (failed(result))
+    return failure();
+  ArrayRef<Value> rest = all;
+  for (auto [value, count] : llvm::zip(op.getResults(), counts)) {
+    map[value] = Registers(rest.take_front(count));
+    rest = rest.drop_front(count);
+  }
+  return success();
+}
+
+void MmaEmitter::emit(RequestOp op) {
+  map[op.getLength()] = {block->length};
+  map[op.getContext()] = {block->context};
+  map[op.getColumns()] = {block->columns};
+  map[op.getMinPosition()] = {block->minPosition};
+  map[op.getMaxPosition()] = {block->maxPosition};
+}
+
+void MmaEmitter::emit(SplitIdOp op) {
+  map[op.getSplit()] = {block->split};
+  map[op.getSplits()] = {block->splits};
+}
+
+MmaEmitter::Operand MmaEmitter::operand(Value firstRow, Value row,
+                                        Value chunk) {
+  // sharedByte(row, chunk + 2 * step): the low bits of 2 * step swap within
+  // the swizzle, the rest is added by operandAddress.
+  Operand operand;
+  Value start = b.mul(b.add(firstRow, row), dim * 2);
+  Value swapped = b.xorBits(chunk, b.rem(row, 8));
+  int64_t places = std::min<int64_t>(4, dim / layout::kDepth);
+  for (int64_t place = 0; place < places; ++place) {
+    Value at = b.shiftLeft(b.xorBits(swapped, 2 * place), 4);
+    operand.places.push_back(b.add(start, at));
+  }
+  return operand;
+}
+
+Value MmaEmitter::operandAddress(const Operand &operand, Value base,
+                                 int64_t rows, int64_t step) {
+  Value at = b.offset(shared, b.add(base, operand.places[step % 4]));
+  return b.offset(at, rows * dim * 2 + step / 4 * 8 * layout::kChunk);
+}

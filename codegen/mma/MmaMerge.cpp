@@ -1,0 +1,194 @@
+//===- MmaMerge.cpp - The merge of one row --------------------------------===//
+//
+// One block merges one row. Every warp finds the row's maximum over all splits
+// (a lane for each split); then groups of threads, one thread for four
+// dimensions, take the splits in turn, and the groups' sums meet in shared
+// memory in a fixed order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/mma/MmaEmitter.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+/// Dimensions of one thread: four floats make one 16-byte load.
+static constexpr int64_t kDims = 4;
+/// Groups of threads that share the splits of a row.
+static constexpr int64_t kGroups = 8;
+/// Loads of one thread in flight.
+static constexpr int64_t kUnroll = 4;
+
+int64_t tokentile::mergeThreads(KernelOp plan) {
+  return kGroups * plan.getValueDim() / kDims;
+}
+
+int64_t tokentile::mergeSharedBytes(KernelOp plan) {
+  return kGroups * plan.getValueDim() * 4;
+}
+
+namespace {
+
+class MergeEmitter {
+public:
+  MergeEmitter(Lane &b, ProgramOp program, Value args, Value shared)
+      : b(b), plan(program.getPlan()), shared(shared),
+        perRow(plan.getValueDim() / kDims) {
+    Type i32 = b.getI32Type();
+    // The partial results of the sweep before this launch must be complete.
+    if (dependent())
+      NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
+    Value x = NVVM::BlockIdXOp::create(b, i32);
+    Value y = NVVM::BlockIdYOp::create(b, i32);
+    Value z = NVVM::BlockIdZOp::create(b, i32);
+    block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, x, y,
+                                           z, /*globalSpace=*/1);
+    thread = NVVM::ThreadIdXOp::create(b, i32);
+    lane = b.rem(thread, layout::kWarp);
+    group = b.div(thread, perRow);
+    column = b.rem(thread, perRow);
+  }
+
+  void emit();
+
+private:
+  bool dependent() {
+    StringAttr chip = plan.getScheduleOrDefault().getChip();
+    int64_t number = 0;
+    chip.getValue().drop_front(3).consumeInteger(10, number);
+    return number >= 90;
+  }
+  Value stat(Value split, int which) {
+    Value at = block->statsAddress(b, split, block->firstRow, which);
+    return b.load(b.getF32Type(), b.global(at));
+  }
+  void findMaximum();
+  Registers sumSplits();
+  Registers meet(Registers partial);
+  void store(ArrayRef<Value> output);
+
+  Lane &b;
+  KernelOp plan;
+  Value shared;
+  int64_t perRow;
+  std::unique_ptr<BlockContext> block;
+  Value thread, lane, group, column;
+  Value max, reference, sum;
+};
+
+} // namespace
+
+void MergeEmitter::findMaximum() {
+  const int64_t all[] = {1, 2, 4, 8, 16};
+  Value step = b.i32(layout::kWarp);
+  Registers found =
+      b.loop(lane, block->splits, step, {b.f32(-INFINITY)},
+             [&](Value split, ValueRange carried) {
+               return Registers{b.largerf(carried[0], stat(split, 0))};
+             });
+  max = b.maxOver(found[0], all);
+  Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
+                                      b.f32(-INFINITY));
+  reference = b.select(empty, b.f32(0), max);
+  found = b.loop(lane, block->splits, step, {b.f32(0)},
+                 [&](Value split, ValueRange carried) {
+                   Value weight = b.exp2(b.subf(stat(split, 0), reference));
+                   return Registers{b.fma(weight, stat(split, 1), carried[0])};
+                 });
+  sum = b.sumOver(found[0], all);
+}
+
+/// This group's weighted sum over its splits, for this thread's dimensions.
+Registers MergeEmitter::sumSplits() {
+  Type four = b.vector(kDims, b.getF32Type());
+  Value bytes = b.extend(b.shiftLeft(column, 4));
+  return b.loop(
+      group, block->splits, b.i32(kGroups * kUnroll),
+      Registers(kDims, b.f32(0)), [&](Value first, ValueRange carried) {
+        // All loads first, so that they are in flight together. A split
+        // without a sum has no output: its memory is not read.
+        Registers weights, loaded;
+        for (int64_t u = 0; u < kUnroll; ++u) {
+          Value split = b.add(first, u * kGroups);
+          Value inside = b.is(Lane::Predicate::slt, split, block->splits);
+          Value safe = b.select(inside, split, first);
+          Value some = b.both(inside, b.isPositive(stat(safe, 1)));
+          Value weight = b.exp2(b.subf(stat(safe, 0), reference));
+          weights.push_back(b.select(some, weight, b.f32(0)));
+          Value address =
+              block->partialAddress(b, safe, block->firstRow);
+          loaded.push_back(b.choose(
+              some,
+              [&] {
+                return Registers{
+                    b.load(four, b.global(b.add(address, bytes)))};
+              },
+              [&] {
+                Value none = b.f32(0);
+                return Registers{b.gather({none, none, none, none})};
+              })[0]);
+        }
+        Registers acc(carried);
+        for (int64_t u = 0; u < kUnroll; ++u)
+          for (int64_t d = 0; d < kDims; ++d)
+            acc[d] = b.fma(weights[u], b.element(loaded[u], d), acc[d]);
+        return acc;
+      });
+}
+
+/// Adds the groups' sums; threads of group 0 hold the result.
+Registers MergeEmitter::meet(Registers partial) {
+  Value mine = b.offset(shared, b.shiftLeft(thread, 4));
+  b.store(b.gather(partial), mine);
+  b.barrier();
+  Registers total(kDims, b.f32(0));
+  Value first = b.offset(shared, b.shiftLeft(column, 4));
+  for (int64_t g = 0; g < kGroups; ++g) {
+    Value theirs = b.load(b.vector(kDims, b.getF32Type()),
+                          b.offset(first, g * perRow * 16));
+    for (int64_t d = 0; d < kDims; ++d)
+      total[d] = b.addf(total[d], b.element(theirs, d));
+  }
+  return total;
+}
+
+void MergeEmitter::store(ArrayRef<Value> output) {
+  OutputAttr clause = plan.getOutputOrDefault();
+  Type element = clause.getElement() == ElementKind::FP16
+                     ? Type(b.getF16Type())
+                     : Type(b.getBF16Type());
+  Value row = block->firstRow;
+  Value live = block->rowIsLive(b, row);
+  Value factor = b.select(live, outputFactor(b, plan, sum), b.f32(0));
+  Value writes = b.both(b.lessThan(thread, perRow), rowHasPlace(b, *block, row));
+  b.when(writes, [&] {
+    Value address = block->outputAddress(b, row);
+    address = b.add(address, b.extend(b.shiftLeft(column, 3)));
+    Registers scaled;
+    for (Value value : output)
+      scaled.push_back(b.mulf(value, factor));
+    b.store(b.gather({b.pack(scaled[0], scaled[1], element),
+                      b.pack(scaled[2], scaled[3], element)}),
+            b.global(address));
+    if (clause.getExtra() != ExtraResult::LogSumExp)
+      return;
+    b.when(b.is(Lane::Predicate::eq, thread, b.i32(0)), [&] {
+      Value lse =
+          b.select(live, logSumExp(b, max, sum), b.f32(-INFINITY));
+      b.store(lse, b.global(block->logSumExpAddress(b, row)));
+    });
+  });
+}
+
+void MergeEmitter::emit() {
+  findMaximum();
+  store(meet(sumSplits()));
+}
+
+void tokentile::emitMerge(Lane &b, ProgramOp program, Value args,
+                          Value shared) {
+  MergeEmitter(b, program, args, shared).emit();
+}

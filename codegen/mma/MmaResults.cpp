@@ -1,0 +1,152 @@
+//===- MmaResults.cpp - Key warps meet; outputs and partial results -------===//
+
+#include "codegen/mma/MmaEmitter.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+void MmaEmitter::emit(ReduceWarpsOp op) {
+  Registers max = registers(op.getMax()), sum = registers(op.getSum());
+  Registers output = registers(op.getOutput());
+  Registers state = max;
+  llvm::append_range(state, sum);
+  llvm::append_range(state, output);
+
+  // Register r of lane l of a warp stands at (warp, r, l): no bank conflicts.
+  int64_t warpBytes = state.size() * layout::kWarp * 4;
+  auto place = [&](Value warp) {
+    Value byte = b.add(b.mul(warp, warpBytes), b.shiftLeft(lane, 2));
+    return b.offset(shared, b.add(byte, op.getOffset()));
+  };
+  b.barrier();
+  Value others = b.add(warp, -rowWarps);
+  b.when(b.is(Lane::Predicate::sge, others, b.i32(0)), [&] {
+    Value at = place(others);
+    for (auto [r, value] : llvm::enumerate(state))
+      b.store(value, b.offset(at, r * layout::kWarp * 4));
+  });
+  b.barrier();
+
+  Registers merged = b.choose(
+      b.lessThan(warp, rowWarps),
+      [&] {
+        Registers mine = state;
+        for (int64_t k = 0; k < keyWarps - 1; ++k) {
+          Value at = place(b.add(rowWarp, k * rowWarps));
+          auto theirs = [&](size_t r) {
+            return b.load(b.getF32Type(), b.offset(at, r * layout::kWarp * 4));
+          };
+          Registers scaleMine, scaleTheirs;
+          for (size_t r : {0, 1}) {
+            Value other = theirs(r);
+            Value both = b.largerf(mine[r], other);
+            Value empty = arith::CmpFOp::create(
+                b, arith::CmpFPredicate::OEQ, both, b.f32(-INFINITY));
+            Value reference = b.select(empty, b.f32(0), both);
+            scaleMine.push_back(b.exp2(b.subf(mine[r], reference)));
+            scaleTheirs.push_back(b.exp2(b.subf(other, reference)));
+            mine[r] = both;
+          }
+          for (size_t r = 2; r < mine.size(); ++r) {
+            size_t which = r < 4 ? r - 2 : (r - 4) % 4 / 2;
+            mine[r] = b.fma(theirs(r), scaleTheirs[which],
+                            b.mulf(mine[r], scaleMine[which]));
+          }
+        }
+        return mine;
+      },
+      [&] { return state; });
+  ArrayRef<Value> all = merged;
+  map[op.getNewMax()] = Registers(all.take_front(2));
+  map[op.getNewSum()] = Registers(all.slice(2, 2));
+  map[op.getResult()] = Registers(all.drop_front(4));
+}
+
+Value tokentile::outputFactor(Lane &b, KernelOp plan, Value sum) {
+  bool zero = plan.getOutputOrDefault().getEmpty() == EmptyKind::Zero;
+  Value inverse = arith::DivFOp::create(b, b.f32(1), sum);
+  return b.select(b.isPositive(sum), inverse, b.f32(zero ? 0 : NAN));
+}
+
+Value tokentile::logSumExp(Lane &b, Value max, Value sum) {
+  Value natural = b.mulf(b.addf(max, b.log2(sum)), b.f32(M_LN2));
+  return b.select(b.isPositive(sum), natural, b.f32(-INFINITY));
+}
+
+Value tokentile::rowHasPlace(Lane &b, BlockContext &block, Value row) {
+  if (block.plan.getQueryOrDefault().getColumns() == ColumnsKind::Packed)
+    return b.both(block.rowIsLive(b, row), b.lessThan(row, block.shape.rows));
+  return b.lessThan(row, block.shape.rows);
+}
+
+void MmaEmitter::emit(StoreResultOp op) {
+  auto store = [&] {
+    Value sum[2];
+    for (int r : {0, 1})
+      sum[r] = b.sumOver(registers(op.getSum())[r], {1, 2});
+    op.getPartial() ? storePartial(op, sum) : storeOutput(op, sum);
+  };
+  if (keyWarps == 1)
+    return store();
+  // After attn.reduce_warps key warp 0 holds the result.
+  b.when(b.lessThan(warp, rowWarps), store);
+}
+
+void MmaEmitter::storePartial(StoreResultOp op, Value sum[2]) {
+  ArrayRef<Value> output = registers(op.getOutput());
+  Value quad = b.rem(lane, 4);
+  Value first = b.is(Lane::Predicate::eq, quad, b.i32(0));
+  for (int r : {0, 1}) {
+    b.when(first, [&] {
+      Value at = block->statsAddress(b, block->split, row[r], 0);
+      b.store(registers(op.getMax())[r], b.global(at));
+      at = block->statsAddress(b, block->split, row[r], 1);
+      b.store(sum[r], b.global(at));
+    });
+    b.when(b.isPositive(sum[r]), [&] {
+      Value address = block->partialAddress(b, block->split, row[r]);
+      address = b.add(address, b.extend(b.shiftLeft(quad, 3)));
+      Value at = b.global(address);
+      for (int64_t i = 0; i < dim / 8; ++i) {
+        Value pair = b.gather({output[4 * i + 2 * r],
+                               output[4 * i + 2 * r + 1]});
+        b.store(pair, b.offset(at, i * 32));
+      }
+    });
+  }
+}
+
+void MmaEmitter::storeOutput(StoreResultOp op, Value sum[2]) {
+  ArrayRef<Value> output = registers(op.getOutput());
+  OutputAttr clause = plan.getOutputOrDefault();
+  Type element = clause.getElement() == ElementKind::FP16
+                     ? Type(b.getF16Type())
+                     : Type(b.getBF16Type());
+  Value quad = b.rem(lane, 4);
+  Value first = b.is(Lane::Predicate::eq, quad, b.i32(0));
+  for (int r : {0, 1})
+    b.when(rowHasPlace(b, *block, row[r]), [&] {
+      // Masked columns are zero, whatever an empty row yields.
+      Value live = block->rowIsLive(b, row[r]);
+      Value factor = b.select(live, outputFactor(b, plan, sum[r]), b.f32(0));
+      Value address = block->outputAddress(b, row[r]);
+      address = b.add(address, b.extend(b.shiftLeft(quad, 2)));
+      Value at = b.global(address);
+      for (int64_t i = 0; i < dim / 8; ++i) {
+        Value low = b.mulf(output[4 * i + 2 * r], factor);
+        Value high = b.mulf(output[4 * i + 2 * r + 1], factor);
+        b.store(b.pack(low, high, element), b.offset(at, i * 16));
+      }
+      if (clause.getExtra() != ExtraResult::LogSumExp)
+        return;
+      b.when(first, [&] {
+        Value lse = b.select(live,
+                             logSumExp(b, registers(op.getMax())[r], sum[r]),
+                             b.f32(-INFINITY));
+        b.store(lse, b.global(block->logSumExpAddress(b, row[r])));
+      });
+    });
+}
