@@ -12,29 +12,35 @@ using namespace tokentile::test;
 
 namespace {
 
-// Stand-ins for a generated pair, for any GPU. The sweep's block (x, y, z)
-// stores x at partialOutput[x] (byte 96 of the block); the merge stores the
-// number of splits (byte 188) at output (byte 8).
-const char *pairPtx = R"(
-.version 7.0
-.target sm_80
+// Stand-ins for a generated pair. The sweep's block (x, y, z) stores x at
+// partialOutput[x] (byte 96 of the parameter block). The merge adds one to the
+// partial result of the last split (their number is at byte 188) and stores
+// that at output (byte 8).
+const char *pairSweep = R"(
 .address_size 64
 .visible .entry pair_sweep(.param .align 8 .b8 args[200]) {
-  .reg .b64 %p<4>;
+  .reg .b64 %p<3>;
   .reg .b32 %x;
-  ld.param.b64 %p1, [args+96];
+  ld.param.b64 %p0, [args+96];
   mov.u32 %x, %ctaid.x;
-  mul.wide.u32 %p2, %x, 4;
-  add.u64 %p3, %p1, %p2;
-  st.global.b32 [%p3], %x;
+  mul.wide.u32 %p1, %x, 4;
+  add.u64 %p2, %p0, %p1;
+  st.global.b32 [%p2], %x;
   ret;
 }
 .visible .entry pair_merge(.param .align 8 .b8 args[200]) {
-  .reg .b64 %p;
-  .reg .b32 %n;
-  ld.param.b64 %p, [args+8];
-  ld.param.b32 %n, [args+188];
-  st.global.b32 [%p], %n;
+  .reg .b64 %p<4>;
+  .reg .b32 %n<3>;
+)";
+const char *pairMerge = R"(
+  ld.param.b64 %p0, [args+96];
+  ld.param.b64 %p3, [args+8];
+  ld.param.b32 %n0, [args+188];
+  mul.wide.u32 %p1, %n0, 4;
+  add.u64 %p2, %p0, %p1;
+  ld.global.b32 %n1, [%p2+-4];
+  add.u32 %n2, %n1, 1;
+  st.global.b32 [%p3], %n2;
   ret;
 }
 )";
@@ -42,16 +48,19 @@ static_assert(offsetof(KernelArgs, partialOutput) == 96 &&
               offsetof(KernelArgs, output) == 8 &&
               offsetof(KernelArgs, splits) == 188 && sizeof(KernelArgs) == 200);
 
-CompiledKernel pairKernel() {
+/// The pair for a device: with the overlapped merge where there is one.
+CompiledKernel pairKernel(const DeviceFacts &facts) {
+  bool overlap = chipNumber(facts.chip) >= 90;
   CompiledKernel compiled;
   compiled.info = testInfo();
-  compiled.info.chip = "sm_80";
+  compiled.info.chip = overlap ? "sm_90" : "sm_80";
   compiled.info.sweepSymbol = "pair_sweep";
   compiled.info.mergeSymbol = "pair_merge";
   compiled.info.splitPolicy = SplitPolicy::Count;
   compiled.info.splitValue = 3;
   compiled.info.sharedBytes = 64 * 1024;
-  compiled.ptx = pairPtx;
+  compiled.ptx = ".version 7.8\n.target " + compiled.info.chip + pairSweep +
+                 (overlap ? "  griddepcontrol.wait;" : "") + pairMerge;
   return compiled;
 }
 
@@ -108,7 +117,8 @@ TEST_F(CudaDeviceTest, EventsMeasureTime) {
 }
 
 TEST_F(CudaDeviceTest, LaunchAndReplayThePair) {
-  StatusOr<std::unique_ptr<Kernel>> kernel = device->load(pairKernel());
+  StatusOr<std::unique_ptr<Kernel>> kernel =
+      device->load(pairKernel(device->facts()));
   ASSERT_OK(kernel.status());
   StatusOr<Plan> planned = plan(**kernel, {2, 100});
   ASSERT_OK(planned.status());
@@ -144,7 +154,7 @@ TEST_F(CudaDeviceTest, LaunchAndReplayThePair) {
 }
 
 TEST_F(CudaDeviceTest, RefusedPtxCarriesTheDriversLog) {
-  CompiledKernel compiled = pairKernel();
+  CompiledKernel compiled = pairKernel(device->facts());
   compiled.ptx = ".version 7.0\n.target sm_80\nnonsense\n";
   Status status = device->load(compiled).status();
   expectError(status, StatusCode::CompileError, "kernel 'verify' was refused");
@@ -153,7 +163,7 @@ TEST_F(CudaDeviceTest, RefusedPtxCarriesTheDriversLog) {
 }
 
 TEST_F(CudaDeviceTest, AbsentSymbol) {
-  CompiledKernel compiled = pairKernel();
+  CompiledKernel compiled = pairKernel(device->facts());
   compiled.info.mergeSymbol = "absent";
   expectError(device->load(compiled).status(), StatusCode::NotFound,
               "no kernel 'absent'");
@@ -178,6 +188,17 @@ TEST_F(CudaDeviceTest, RawKernelFromSource) {
   int32_t result = 0;
   ASSERT_OK(device->copyToHost(&result, sum.data(), 4));
   EXPECT_EQ(result, 2 * 32 * 3);
+}
+
+TEST(Nvrtc, CompilesToACubin) {
+  StatusOr<std::string> image =
+      compileCuda("extern \"C\" __global__ void nothing() {}", "nothing.cu",
+                  "sm_80", {"--use_fast_math"});
+  if (image.status().code() == StatusCode::Unavailable)
+    GTEST_SKIP() << image.status().toString();
+  ASSERT_OK(image.status());
+  EXPECT_EQ(image->substr(0, 4), "\x7f"
+                                 "ELF");
 }
 
 TEST(Nvrtc, ErrorsCarryTheLog) {
