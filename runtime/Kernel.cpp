@@ -1,0 +1,131 @@
+//===- Kernel.cpp - Kernels and their plans -------------------------------===//
+
+#include "runtime/Kernel.h"
+#include "runtime/KernelChecks.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace tokentile;
+
+Kernel::~Kernel() = default;
+
+namespace {
+
+/// The y and z extents of a CUDA grid.
+constexpr int64_t maxGridYZ = 65535;
+/// More partial results than this cost the merge more than they save.
+constexpr int64_t maxAutoSplits = 256;
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t alignTo256(int64_t bytes) { return ceilDiv(bytes, 256) * 256; }
+
+Status badFact(const KernelInfo &info, const char *field, int64_t value) {
+  return Status(StatusCode::InvalidArgument,
+                "kernel '" + info.name + "' has " + field + " " +
+                    std::to_string(value) + "; it must be positive");
+}
+
+Status outOfRange(const char *axis, int64_t value, int64_t limit) {
+  return Status(StatusCode::OutOfRange,
+                std::string(axis) + " " + std::to_string(value) +
+                    " is not within 1 .. " + std::to_string(limit));
+}
+
+/// Checks that the numbers that planning divides by and multiplies are there.
+Status checkFacts(const KernelInfo &info) {
+  const std::pair<const char *, int64_t> positive[] = {
+      {"queryHeads", info.queryHeads},
+      {"kvHeads", info.kvHeads},
+      {"headDim", info.headDim},
+      {"tokens", info.tokens},
+      {"keySlotStride", info.keySlotStride},
+      {"valueSlotStride", info.valueSlotStride},
+      {"rows", info.rows},
+      {"paddedRows", info.paddedRows},
+      {"rowBlocks", info.rowBlocks},
+      {"keyTile", info.keyTile},
+      {"threads", info.threads},
+      {"mergeThreads", info.mergeThreads},
+      {"blocksPerSm", info.blocksPerSm},
+  };
+  for (auto [field, value] : positive)
+    if (value <= 0)
+      return badFact(info, field, value);
+  if (info.pageOrder != PageOrder::Contiguous && info.pageSize <= 0)
+    return badFact(info, "pageSize", info.pageSize);
+  if (info.splitPolicy != SplitPolicy::Auto && info.splitValue <= 0)
+    return badFact(info, "splitValue", info.splitValue);
+  return Status();
+}
+
+} // namespace
+
+Status tokentile::checkLoadable(const KernelInfo &info,
+                                const DeviceFacts &facts) {
+  if (!chipRuns(info.chip, facts.chip))
+    return Status(StatusCode::InvalidArgument,
+                  "kernel '" + info.name + "' is compiled for chip '" +
+                      info.chip + "' and device '" + facts.name +
+                      "' has chip '" + facts.chip + "'; compile it for '" +
+                      facts.chip + "'");
+  if (facts.kind == DeviceKind::Cuda &&
+      info.sharedBytes > facts.sharedBytesPerBlock)
+    return Status(StatusCode::ResourceExhausted,
+                  "kernel '" + info.name + "' needs " +
+                      std::to_string(info.sharedBytes) +
+                      " bytes of shared memory and chip '" + facts.chip +
+                      "' allows " + std::to_string(facts.sharedBytesPerBlock) +
+                      " per block; compile it with a smaller tile or fewer "
+                      "stages");
+  return checkFacts(info);
+}
+
+int32_t tokentile::chooseSplits(const KernelInfo &info, const Bounds &bounds,
+                                int32_t multiprocessors) {
+  switch (info.splitPolicy) {
+  case SplitPolicy::Count:
+    return info.splitValue;
+  case SplitPolicy::Keys:
+    return int32_t(ceilDiv(bounds.keys, info.splitValue));
+  case SplitPolicy::Auto:
+    break;
+  }
+  int64_t visible = bounds.keys;
+  if (info.window > 0)
+    visible = std::min(visible,
+                       int64_t(info.window) * 2 + info.tokens + info.keyTile);
+  int64_t blocks = int64_t(info.kvHeads) * info.rowBlocks * bounds.batch;
+  int64_t fill = int64_t(multiprocessors) * info.blocksPerSm / blocks;
+  int64_t most = std::min(ceilDiv(visible, info.keyTile), maxAutoSplits);
+  return int32_t(std::clamp<int64_t>(fill, 1, most));
+}
+
+StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
+  const KernelInfo &info = kernel.info();
+  if (bounds.batch < 1 || bounds.batch > maxGridYZ)
+    return outOfRange("batch", bounds.batch, maxGridYZ);
+  if (bounds.keys < 1)
+    return outOfRange("keys", bounds.keys, std::numeric_limits<int32_t>::max());
+  int64_t heads = int64_t(info.kvHeads) * info.rowBlocks;
+  if (heads > maxGridYZ)
+    return outOfRange("kvHeads * rowBlocks", heads, maxGridYZ);
+
+  Plan plan;
+  plan.kernel = &kernel;
+  plan.bounds = bounds;
+  plan.splits =
+      chooseSplits(info, bounds, kernel.device().facts().multiprocessors);
+  plan.sweepGrid = {plan.splits, int32_t(heads), bounds.batch};
+  plan.mergeGrid = {info.rows, info.kvHeads, bounds.batch};
+  if (plan.splits > 1) {
+    int64_t partialRows =
+        int64_t(bounds.batch) * info.kvHeads * plan.splits * info.paddedRows;
+    plan.statsOffset =
+        alignTo256(partialRows * info.headDim * int64_t(sizeof(float)));
+    plan.workspaceBytes =
+        plan.statsOffset + alignTo256(partialRows * 2 * int64_t(sizeof(float)));
+  }
+  return plan;
+}

@@ -1,0 +1,159 @@
+//===- Kernel.h - Plan and launch of generated kernels ----------*- C++ -*-===//
+//
+// A kernel is loaded once, planned once for each set of bounds, and launched
+// for every step:
+//
+//   compiled  --Device::load-->  Kernel  --plan-->  Plan  --launch-->  stream
+//
+// Planning is pure host work and cheap. A launch neither allocates nor
+// synchronizes nor reads device memory, so it can be captured into a graph,
+// and the graph stays right while lengths and tables change on the device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOKENTILE_RUNTIME_KERNEL_H
+#define TOKENTILE_RUNTIME_KERNEL_H
+
+#include "codegen/KernelABI.h"
+#include "runtime/Device.h"
+#include "runtime/RawKernel.h"
+
+#include <memory>
+#include <string>
+
+namespace tokentile {
+
+struct LaunchArgs;
+struct Plan;
+
+/// What a compiler produces: PTX for a GPU, or functions for the host.
+struct CompiledKernel {
+  KernelInfo info;
+  std::string ptx;
+  HostKernelFn sweep = nullptr;
+  HostKernelFn merge = nullptr;
+  /// Keeps the code of `sweep` and `merge` alive.
+  std::shared_ptr<void> code;
+};
+
+/// A kernel loaded on a device. Immutable; usable from many threads.
+class Kernel {
+public:
+  Kernel(Device &owner, KernelInfo info)
+      : owner(owner), kernelInfo(std::move(info)) {}
+  virtual ~Kernel();
+  Device &device() const { return owner; }
+  const KernelInfo &info() const { return kernelInfo; }
+
+private:
+  friend Status launch(const Plan &plan, const LaunchArgs &args,
+                       Stream &stream);
+  /// Queues the sweep and, if `plan.splits` > 1, the merge.
+  virtual Status enqueue(const Plan &plan, const KernelArgs &args,
+                         Stream &stream) const = 0;
+
+  Device &owner;
+  KernelInfo kernelInfo;
+};
+
+/// Maxima of the launches of one plan.
+struct Bounds {
+  /// Requests; a launch has exactly so many (pad with empty ones).
+  int32_t batch = 0;
+  /// Keys of one request, block rows included.
+  int32_t keys = 0;
+};
+
+/// How one kernel is launched within given bounds. A plain value; the kernel
+/// must outlive it.
+struct Plan {
+  const Kernel *kernel = nullptr;
+  Bounds bounds;
+  int32_t splits = 1;
+  /// (splits, kvHeads * rowBlocks, batch).
+  Extent sweepGrid;
+  /// (rows, kvHeads, batch); launched only if splits > 1.
+  Extent mergeGrid;
+  /// Workspace of one launch in flight, in bytes; 0 with one split. Partial
+  /// outputs lie at its start, partial statistics at `statsOffset`, both
+  /// 256-byte aligned relative to the start.
+  int64_t workspaceBytes = 0;
+  int64_t statsOffset = 0;
+};
+
+/// The number of splits for `bounds` on a device of so many multiprocessors.
+/// Auto fills multiprocessors * blocksPerSm blocks, but makes no more splits
+/// than there are tiles of visible keys, and no more than 256.
+/// REQUIRES: bounds.batch > 0 and bounds.keys > 0.
+int32_t chooseSplits(const KernelInfo &info, const Bounds &bounds,
+                     int32_t multiprocessors);
+
+/// Plans launches within `bounds`. OutOfRange, naming the axis and the limit,
+/// if the bounds are not positive or exceed what a grid can hold.
+StatusOr<Plan> plan(const Kernel &kernel, const Bounds &bounds);
+
+/// The tensors of one launch. Words and shapes are those of KernelArgs, to
+/// which most fields are copied. All pointers belong to the plan's device, are
+/// owned by the caller and must be 16-byte aligned.
+struct LaunchArgs {
+  const void *query = nullptr;
+  void *output = nullptr;
+  /// Required if info.logSumExp, else null.
+  float *logSumExp = nullptr;
+  const void *keys = nullptr;
+  const void *values = nullptr;
+  /// Required if info.denseBlock.
+  const void *blockKeys = nullptr;
+  const void *blockValues = nullptr;
+  /// Required unless the keys are contiguous.
+  const int32_t *table = nullptr;
+  const int32_t *lengths = nullptr;
+  /// Required unless info.columns is Uniform.
+  const int32_t *columns = nullptr;
+  /// Required if info.positionsGiven.
+  const int32_t *positions = nullptr;
+  /// Required if the keys are contiguous.
+  const int32_t *keyOffsets = nullptr;
+
+  /// Entries of one row of `table`.
+  int64_t tableStride = 0;
+  /// Pages of the pool, 0 if unknown. Head-major pages need it, or both head
+  /// strides.
+  int32_t poolPages = 0;
+  /// T, rows of the query and output tensors; 0 means batch * tokens. Packed
+  /// head-major tensors need it, or their head stride.
+  int64_t queryTokens = 0;
+
+  /// Strides in bytes; 0 means the dense one that KernelInfo implies.
+  int64_t queryTokenStride = 0;
+  int64_t queryHeadStride = 0;
+  int64_t outputTokenStride = 0;
+  int64_t outputHeadStride = 0;
+  int64_t keyPageStride = 0;
+  int64_t keyHeadStride = 0;
+  int64_t valuePageStride = 0;
+  int64_t valueHeadStride = 0;
+
+  /// At least Plan::workspaceBytes; belongs to this launch until its work is
+  /// done, and may be shared by launches of one stream.
+  void *workspace = nullptr;
+  int64_t workspaceBytes = 0;
+};
+
+/// Queues one launch on `stream`, a stream of the plan's device. Arguments are
+/// frozen by value when it returns. Errors are found before anything is
+/// queued: InvalidArgument names the field; ResourceExhausted a workspace that
+/// is too small; OutOfRange a table that is too short for the planned keys.
+Status launch(const Plan &plan, const LaunchArgs &args, Stream &stream);
+
+/// For callers who hold lengths on the host: checks that every request stays
+/// within the plan, which a launch cannot see. `lengths` is [batch] and
+/// `columns`, as the kernel's info.columns says, [batch] or [batch + 1], or
+/// null for Uniform; all in host memory. OutOfRange names the request, its
+/// value and the bound.
+Status checkLengths(const Plan &plan, const int32_t *lengths, int32_t batch,
+                    const int32_t *columns = nullptr);
+
+} // namespace tokentile
+
+#endif // TOKENTILE_RUNTIME_KERNEL_H
