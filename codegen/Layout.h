@@ -71,9 +71,7 @@ struct CopyShape {
   /// Rows that all threads cover together.
   constexpr int64_t step() const { return threads / chunksPerRow; }
   /// Copies of one thread; with fewer rows than `step` some threads idle.
-  constexpr int64_t count() const {
-    return rows < step() ? 1 : rows / step();
-  }
+  constexpr int64_t count() const { return rows < step() ? 1 : rows / step(); }
   constexpr Coordinate at(int64_t thread, int64_t j) const {
     return {thread / chunksPerRow + j * step(), thread % chunksPerRow};
   }

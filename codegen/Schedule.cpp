@@ -28,9 +28,8 @@ static LogicalResult checkStorage(KernelOp spec, StringRef axis,
                                   StorageAttr storage) {
   if (storage.getElement() != ElementKind::BF16 &&
       storage.getElement() != ElementKind::FP16)
-    return notCovered(spec, axis)
-           << stringifyElementKind(storage.getElement())
-           << " yet; bf16 and fp16 work";
+    return notCovered(spec, axis) << stringifyElementKind(storage.getElement())
+                                  << " yet; bf16 and fp16 work";
   return success();
 }
 
@@ -86,10 +85,10 @@ int64_t tokentile::sharedBytes(KernelOp spec, const MmaSchedule &s) {
   int64_t query = tileBytes(spec, s.rowWarps * layout::kRows);
   int64_t tiles = 2 * s.stages * tileBytes(spec, s.keyTile);
   // Key warps meet in fp32, one warp's output after another, over the tiles.
-  int64_t meeting = s.keyWarps == 1 ? 0
-                                    : (s.keyWarps - 1) * s.rowWarps *
-                                          layout::kRows *
-                                          (spec.getHeads().getDim() + 2) * 4;
+  int64_t meeting = s.keyWarps == 1
+                        ? 0
+                        : (s.keyWarps - 1) * s.rowWarps * layout::kRows *
+                              (spec.getHeads().getDim() + 2) * 4;
   return query + std::max<int64_t>(tiles, llvm::alignTo(meeting, 1024));
 }
 
@@ -159,14 +158,14 @@ static LogicalResult divideRows(KernelOp spec, MmaSchedule &s,
     s.rowBlocks = llvm::divideCeil(rows, kMaxRowWarps * layout::kRows);
   s.rowWarps = given.getRowWarps();
   if (!s.rowWarps)
-    s.rowWarps = llvm::divideCeil(llvm::divideCeil(rows, s.rowBlocks),
-                                  layout::kRows);
+    s.rowWarps =
+        llvm::divideCeil(llvm::divideCeil(rows, s.rowBlocks), layout::kRows);
   if (s.rowBlocks > maxSweeps)
     return spec.emitOpError("'tokens' ")
            << spec.getTokens() << " makes " << rows << " rows, which take "
            << s.rowBlocks << " sweeps over the keys; one sweep holds "
-           << kMaxRowWarps * layout::kRows
-           << " rows, and 'max_sweeps' allows " << maxSweeps;
+           << kMaxRowWarps * layout::kRows << " rows, and 'max_sweeps' allows "
+           << maxSweeps;
   if (s.rowWarps > kMaxRowWarps)
     return spec.emitOpError("'row_warps' ")
            << s.rowWarps << " is more than " << kMaxRowWarps;
@@ -208,8 +207,7 @@ static ScheduleAttr selectMma(KernelOp spec, const ChipFacts &chip) {
           if (s.warps() > kMaxRowWarps || keyTile % (16 * keyWarps) ||
               !fits(spec, s, chip))
             continue;
-          if (split.getKind() == SplitKind::Keys &&
-              split.getValue() % keyTile)
+          if (split.getKind() == SplitKind::Keys && split.getValue() % keyTile)
             continue;
           double cost = cyclesPerKey(spec, s, chip);
           // More warps hide more latency where rows are few.

@@ -8,7 +8,8 @@
 //
 //   begin copies of the first stages - 1 tiles
 //   for t: wait for tile t; barrier; begin the copy of tile t + stages - 1
-//          into the slot that tile t - 1 has left; K, V = views of t's slot; ...
+//          into the slot that tile t - 1 has left; K, V = views of t's slot;
+//          ...
 //
 // Page lookups run one more tile ahead. Every other tensor becomes a fragment
 // of the block's warps. Key warps meet once, behind the loop.
@@ -63,8 +64,7 @@ private:
   }
   Value allocate(int64_t offset, int64_t stages, RankedTensorType tile) {
     auto shared = SharedAttr::get(b.getContext(), kSwizzle);
-    auto type =
-        BufferType::get(b.getContext(), stages, encoded(tile, shared));
+    auto type = BufferType::get(b.getContext(), stages, encoded(tile, shared));
     return AllocSharedOp::create(b, type, offset);
   }
 
@@ -111,8 +111,8 @@ void Stager::encodeFragments() {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || type.getEncoding() || !type.getElementType().isF32())
       return;
-    FragmentKind kind = type.getRank() == 1 ? FragmentKind::Statistics
-                                            : FragmentKind::Scores;
+    FragmentKind kind =
+        type.getRank() == 1 ? FragmentKind::Statistics : FragmentKind::Scores;
     // Scores and outputs of equal width differ by who makes them.
     if (type.getRank() == 2 && type.getShape()[1] == dim &&
         !isa_and_nonnull<ScoresOp, MaskOp, scf::IfOp>(value.getDefiningOp()))
@@ -145,8 +145,8 @@ void Stager::stageQuery() {
   Value buffer = allocate(0, 1, type);
   queryBytes = cast<BufferType>(buffer.getType()).getBytes();
   CopyQueryOp::create(b, buffer);
-  Value view = ViewOp::create(
-      b, cast<BufferType>(buffer.getType()).getTile(), buffer, constant(0));
+  Value view = ViewOp::create(b, cast<BufferType>(buffer.getType()).getTile(),
+                              buffer, constant(0));
   load.getResult().replaceAllUsesWith(view);
   load.erase();
   query = view;
@@ -171,8 +171,8 @@ Value Stager::lookup(Value tile) {
 /// Begins the copies of `tile` if the split has it; closes a group always, so
 /// that counts of groups do not depend on lengths.
 void Stager::copyTile(Value tile, Value pages, Value slot) {
-  Value inside = arith::CmpIOp::create(b, CmpIPredicate::slt, tile,
-                                       loop.getUpperBound());
+  Value inside =
+      arith::CmpIOp::create(b, CmpIPredicate::slt, tile, loop.getUpperBound());
   auto copies = scf::IfOp::create(b, TypeRange(), inside,
                                   /*withElseRegion=*/false);
   OpBuilder inner = copies.getThenBodyBuilder();
@@ -214,8 +214,8 @@ void Stager::pipeline() {
         Value zero = arith::ConstantIntOp::create(inner, loc, 0, 32);
         Value last = arith::ConstantIntOp::create(inner, loc, stages - 1, 32);
         Value next = arith::AddIOp::create(inner, loc, slot, one);
-        Value wraps = arith::CmpIOp::create(inner, loc, CmpIPredicate::eq,
-                                            slot, last);
+        Value wraps =
+            arith::CmpIOp::create(inner, loc, CmpIPredicate::eq, slot, last);
         next = arith::SelectOp::create(inner, loc, wraps, zero, next);
         return SmallVector<Value>{next, args[1]};
       });
@@ -229,9 +229,9 @@ void Stager::pipeline() {
   AsyncWaitOp::create(b, stages - 2);
   BarrierOp::create(b);
   Value first = arith::CmpIOp::create(b, CmpIPredicate::eq, slot, constant(0));
-  Value left = arith::SelectOp::create(
-      b, first, constant(stages - 1),
-      arith::SubIOp::create(b, slot, constant(1)));
+  Value left =
+      arith::SelectOp::create(b, first, constant(stages - 1),
+                              arith::SubIOp::create(b, slot, constant(1)));
   copyTile(ahead(tile, stages - 1), pages, left);
   Value following = lookup(ahead(tile, stages));
   auto yield = cast<scf::YieldOp>(body->getTerminator());
@@ -239,8 +239,8 @@ void Stager::pipeline() {
 
   auto view = [&](LoadTileOp load, Value buffer) {
     b.setInsertionPoint(load);
-    Value tile = ViewOp::create(
-        b, cast<BufferType>(buffer.getType()).getTile(), buffer, slot);
+    Value tile = ViewOp::create(b, cast<BufferType>(buffer.getType()).getTile(),
+                                buffer, slot);
     load.getResult().replaceAllUsesWith(tile);
     load.erase();
   };
@@ -284,8 +284,7 @@ struct StagePass : tokentile::impl::StagePassBase<StagePass> {
       KernelOp plan = program.getPlan();
       if (plan.getScheduleOrDefault().getLowering() != LoweringKind::Mma) {
         program.emitOpError("is planned for ")
-            << stringifyLoweringKind(
-                   plan.getScheduleOrDefault().getLowering())
+            << stringifyLoweringKind(plan.getScheduleOrDefault().getLowering())
             << ", expected a lowering for a GPU";
         return signalPassFailure();
       }

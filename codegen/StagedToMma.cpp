@@ -37,8 +37,8 @@ static LLVM::LLVMFuncOp declareKernel(OpBuilder &b, Location loc,
                                       bool onePerSm) {
   MLIRContext *context = b.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
-                                          {pointer});
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer});
   auto function = LLVM::LLVMFuncOp::create(b, loc, name, type);
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                     b.getUnitAttr());
@@ -60,8 +60,7 @@ static LLVM::LLVMFuncOp declareKernel(OpBuilder &b, Location loc,
 
 namespace {
 
-struct StagedToMmaPass
-    : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
+struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
   using StagedToMmaPassBase::StagedToMmaPassBase;
 
   void runOnOperation() override {
@@ -95,9 +94,9 @@ struct StagedToMmaPass
     ScheduleAttr schedule = plan.getScheduleOrDefault();
     Lane b(program.getLoc(), &getContext());
     b.setInsertionPointToEnd(module.getBody());
-    int64_t threads =
-        sweep ? schedule.getRowWarps() * schedule.getKeyWarps() * 32
-              : mergeThreads(plan);
+    int64_t threads = sweep
+                          ? schedule.getRowWarps() * schedule.getKeyWarps() * 32
+                          : mergeThreads(plan);
     LLVM::LLVMFuncOp function = declareKernel(
         b, program.getLoc(), program.getSymName(), threads, sweep);
     Block *entry = function.addEntryBlock(b);

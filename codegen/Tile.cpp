@@ -157,8 +157,8 @@ SmallVector<Value> SweepBuilder::step(Value tile, Value query,
   RankedTensorType stats = tensor({rows}, b.getF32Type());
 
   int64_t pageCount = page ? std::max<int64_t>(1, keyTile / page) : 1;
-  Value pages = LookupPagesOp::create(b, tensor({pageCount}, b.getI32Type()),
-                                      tile);
+  Value pages =
+      LookupPagesOp::create(b, tensor({pageCount}, b.getI32Type()), tile);
   Value keys = LoadTileOp::create(b, tensor({keyTile, dim}, key), Plane::Keys,
                                   tile, pages);
   Value raw = ScoresOp::create(b, scores, query, keys);
@@ -208,11 +208,11 @@ void SweepBuilder::build() {
   auto store = scf::IfOp::create(b, TypeRange(), alone,
                                  /*withElseRegion=*/true);
   OpBuilder inner = store.getThenBodyBuilder();
-  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0),
-                        loop.getResult(1), loop.getResult(2), false);
+  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0), loop.getResult(1),
+                        loop.getResult(2), false);
   inner = store.getElseBodyBuilder();
-  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0),
-                        loop.getResult(1), loop.getResult(2), true);
+  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0), loop.getResult(1),
+                        loop.getResult(2), true);
 }
 
 /// Adds an empty program for `plan` and moves the builder into it.
@@ -220,9 +220,8 @@ static void beginProgram(ImplicitLocOpBuilder &b, KernelOp plan,
                          ProgramRole role) {
   b.setLoc(plan.getLoc());
   StringRef suffix = role == ProgramRole::Sweep ? "_sweep" : "_merge";
-  auto program =
-      ProgramOp::create(b, (plan.getSymName() + suffix).str(), role,
-                        plan.getSymName());
+  auto program = ProgramOp::create(b, (plan.getSymName() + suffix).str(), role,
+                                   plan.getSymName());
   b.setInsertionPointToStart(&program.getBody().emplaceBlock());
 }
 

@@ -92,12 +92,11 @@ Value Lane::log2(Value value) {
   return intrinsic("llvm.nvvm.lg2.approx.ftz.f", getF32Type(), value);
 }
 Value Lane::isPositive(Value value) {
-  return arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, value,
-                               f32(0));
+  return arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, value, f32(0));
 }
 Value Lane::pack(Value low, Value high, Type element) {
-  StringRef name = element.isBF16() ? "llvm.nvvm.ff2bf16x2.rn"
-                                    : "llvm.nvvm.ff2f16x2.rn";
+  StringRef name =
+      element.isBF16() ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
   Value pair = intrinsic(name, vector(2, element), {high, low});
   return LLVM::BitcastOp::create(*this, getI32Type(), pair);
 }
@@ -122,8 +121,8 @@ Value Lane::sumOver(Value value, ArrayRef<int64_t> masks) {
   return value;
 }
 Value Lane::any(Value condition) {
-  return NVVM::VoteSyncOp::create(*this, getI1Type(), i32(kAllLanes),
-                                  condition, NVVM::VoteSyncKind::any);
+  return NVVM::VoteSyncOp::create(*this, getI1Type(), i32(kAllLanes), condition,
+                                  NVVM::VoteSyncKind::any);
 }
 void Lane::barrier() { NVVM::BarrierOp::create(*this); }
 
@@ -148,9 +147,9 @@ Value Lane::global(Value address) {
 /// Vectors are read and written whole, as their size aligns them.
 static unsigned alignmentOf(Type type) {
   auto vector = dyn_cast<VectorType>(type);
-  unsigned bits = vector ? vector.getNumElements() *
-                               vector.getElementTypeBitWidth()
-                         : type.getIntOrFloatBitWidth();
+  unsigned bits =
+      vector ? vector.getNumElements() * vector.getElementTypeBitWidth()
+             : type.getIntOrFloatBitWidth();
   return bits / 8;
 }
 
@@ -163,8 +162,8 @@ void Lane::store(Value value, Value pointer) {
 
 Registers Lane::ldmatrix(Value pointer, bool transposed) {
   Type word = getI32Type();
-  auto type = LLVM::LLVMStructType::getLiteral(getContext(),
-                                               {word, word, word, word});
+  auto type =
+      LLVM::LLVMStructType::getLiteral(getContext(), {word, word, word, word});
   Value all = NVVM::LdMatrixOp::create(
       *this, type, pointer, 4,
       transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
@@ -200,8 +199,8 @@ Value Lane::element(Value vector, int64_t index) {
 // Products
 //===----------------------------------------------------------------------===//
 
-void Lane::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,
-               ArrayRef<Value> b, Type element) {
+void Lane::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a, ArrayRef<Value> b,
+               Type element) {
   bool half = element.isF16();
   NVVM::MMATypes type = half ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
   auto operands = [&](ArrayRef<Value> words) {
@@ -217,8 +216,9 @@ void Lane::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,
   auto result =
       LLVM::LLVMStructType::getLiteral(getContext(), {f32, f32, f32, f32});
   Value product = NVVM::MmaOp::create(
-      *this, result, operands(a), operands(b), acc, ArrayRef<int64_t>{16, 8, 16},
-      std::nullopt, std::nullopt, std::array<NVVM::MMATypes, 2>{type, type},
+      *this, result, operands(a), operands(b), acc,
+      ArrayRef<int64_t>{16, 8, 16}, std::nullopt, std::nullopt,
+      std::array<NVVM::MMATypes, 2>{type, type},
       std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
                                      NVVM::MMALayout::col});
   for (int64_t i : {0, 1, 2, 3})

@@ -28,7 +28,8 @@ public:
 
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
-  //===--- Integers --------------------------------------------------------===//
+  //===--- Integers
+  //--------------------------------------------------------===//
 
   Value i32(int64_t value);
   Value i64(int64_t value);
@@ -47,7 +48,8 @@ public:
   Value select(Value condition, Value yes, Value no);
   Value extend(Value value);
 
-  //===--- Floats ----------------------------------------------------------===//
+  //===--- Floats
+  //----------------------------------------------------------===//
 
   Value f32(float value);
   Value addf(Value l, Value r);
@@ -62,7 +64,8 @@ public:
   /// Two floats rounded to 16-bit elements, `low` in the low half.
   Value pack(Value low, Value high, mlir::Type element);
 
-  //===--- Warps and blocks ------------------------------------------------===//
+  //===--- Warps and blocks
+  //------------------------------------------------===//
 
   /// The value that lane `lane xor mask` holds.
   Value butterfly(Value value, int64_t mask);
@@ -72,7 +75,8 @@ public:
   Value any(Value condition);
   void barrier();
 
-  //===--- Memory ----------------------------------------------------------===//
+  //===--- Memory
+  //----------------------------------------------------------===//
 
   /// Pointer `bytes` behind `base`, in its address space.
   Value offset(Value base, Value bytes);
@@ -91,13 +95,15 @@ public:
   Value gather(llvm::ArrayRef<Value> scalars);
   Value element(Value vector, int64_t index);
 
-  //===--- Products --------------------------------------------------------===//
+  //===--- Products
+  //--------------------------------------------------------===//
 
   /// acc[0..3] += a (16x16) * b (16x8); `element` is bf16 or f16.
   void mma(llvm::MutableArrayRef<Value> acc, llvm::ArrayRef<Value> a,
            llvm::ArrayRef<Value> b, mlir::Type element);
 
-  //===--- Control ---------------------------------------------------------===//
+  //===--- Control
+  //---------------------------------------------------------===//
 
   void when(Value condition, llvm::function_ref<void()> then);
   Registers choose(Value condition, llvm::function_ref<Registers()> then,

@@ -41,15 +41,15 @@ Value MmaEmitter::copyTarget(Value base, layout::CopyShape shape, int64_t j) {
 void MmaEmitter::emit(CopyQueryOp op) {
   layout::CopyShape shape = copyShape(rowWarps * layout::kRows);
   Value base = single(op.getBuffer());
-  bool same = plan.getQueryOrDefault().getElement() ==
-              plan.getKeys().getElement();
+  bool same =
+      plan.getQueryOrDefault().getElement() == plan.getKeys().getElement();
   whenCopying(shape, [&] {
     Value chunk = b.rem(thread, shape.chunksPerRow);
     for (int64_t j = 0; j < shape.count(); ++j) {
       Value row = b.add(b.div(thread, shape.chunksPerRow), j * shape.step());
       row = b.add(row, block->firstRow);
-      Value live = b.both(block->rowIsLive(b, row),
-                          b.lessThan(row, block->shape.rows));
+      Value live =
+          b.both(block->rowIsLive(b, row), b.lessThan(row, block->shape.rows));
       Value address = block->queryAddress(b, row);
       address = b.add(address, b.extend(b.shiftLeft(chunk, 4)));
       Value target = copyTarget(base, shape, j);
@@ -71,12 +71,12 @@ void MmaEmitter::emit(CopyQueryOp op) {
           })[0];
       Registers converted;
       for (int64_t i : {0, 1, 2, 3}) {
-        Value pair = LLVM::BitcastOp::create(b, b.vector(2, from),
-                                             b.element(read, i));
+        Value pair =
+            LLVM::BitcastOp::create(b, b.vector(2, from), b.element(read, i));
         Registers wide;
         for (int64_t half : {0, 1})
-          wide.push_back(arith::ExtFOp::create(b, b.getF32Type(),
-                                               b.element(pair, half)));
+          wide.push_back(
+              arith::ExtFOp::create(b, b.getF32Type(), b.element(pair, half)));
         converted.push_back(b.pack(wide[0], wide[1], to));
       }
       b.store(b.gather(converted), target);
@@ -121,21 +121,20 @@ void MmaEmitter::copyRows(AsyncCopyOp op, bool whole) {
   int64_t perLookup = page ? shape.keysPerLookup(page) : keyTile;
 
   int64_t slotBytes = op.getBuffer().getType().getSlotBytes();
-  Value base = b.add(single(op.getBuffer()),
-                     b.mul(single(op.getSlot()), slotBytes));
+  Value base =
+      b.add(single(op.getBuffer()), b.mul(single(op.getSlot()), slotBytes));
   Value first = b.add(b.mul(single(op.getTile()), keyTile),
                       b.div(thread, shape.chunksPerRow));
-  Value chunk =
-      b.extend(b.shiftLeft(b.rem(thread, shape.chunksPerRow), 4));
+  Value chunk = b.extend(b.shiftLeft(b.rem(thread, shape.chunksPerRow), 4));
   Value start;
   for (int64_t j = 0; j < shape.count(); ++j) {
     int64_t ahead = j * shape.step();
     Value key = b.add(first, ahead);
     if (ahead % perLookup == 0)
-      start = b.add(block->keyAddress(
-                        b, op.getPlane(),
-                        registers(op.getPages())[ahead / perLookup], key),
-                    chunk);
+      start = b.add(
+          block->keyAddress(b, op.getPlane(),
+                            registers(op.getPages())[ahead / perLookup], key),
+          chunk);
     Value address = b.add(start, ahead % perLookup * stride);
     Value live;
     if (!whole) {
@@ -153,8 +152,8 @@ void MmaEmitter::copyRows(AsyncCopyOp op, bool whole) {
 void MmaEmitter::emit(AsyncCopyOp op) {
   bool dense = plan.getBlockKind() == BlockKind::Dense;
   Value end = b.mul(b.add(single(op.getTile()), 1), keyTile);
-  Value whole = b.is(Lane::Predicate::sle, end,
-                     dense ? block->context : block->length);
+  Value whole =
+      b.is(Lane::Predicate::sle, end, dense ? block->context : block->length);
   whenCopying(copyShape(keyTile), [&] {
     b.choose(
         whole,
@@ -175,6 +174,6 @@ void MmaEmitter::emit(AsyncWaitOp op) {
 
 void MmaEmitter::emit(ViewOp op) {
   int64_t bytes = op.getBuffer().getType().getSlotBytes();
-  map[op.getTile()] = {b.add(single(op.getBuffer()),
-                             b.mul(single(op.getSlot()), bytes))};
+  map[op.getTile()] = {
+      b.add(single(op.getBuffer()), b.mul(single(op.getSlot()), bytes))};
 }

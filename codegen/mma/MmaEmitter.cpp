@@ -117,8 +117,7 @@ void MmaEmitter::emitScalar(Operation &op) {
 
 void MmaEmitter::emitSplat(arith::ConstantOp op) {
   auto type = cast<RankedTensorType>(op.getType());
-  float value =
-      cast<DenseElementsAttr>(op.getValue()).getSplatValue<float>();
+  float value = cast<DenseElementsAttr>(op.getValue()).getSplatValue<float>();
   int64_t count = type.getRank() == 1 ? 2 : type.getShape()[1] / 2;
   map[op.getResult()] = Registers(count, b.f32(value));
 }
@@ -173,9 +172,9 @@ LogicalResult MmaEmitter::emitIf(scf::IfOp op) {
       }
     return values;
   };
-  Registers all =
-      b.choose(single(op.getCondition()), [&] { return arm(op.thenBlock()); },
-               [&] { return arm(op.elseBlock()); });
+  Registers all = b.choose(
+      single(op.getCondition()), [&] { return arm(op.thenBlock()); },
+      [&] { return arm(op.elseBlock()); });
   if (failed(result))
     return failure();
   ArrayRef<Value> rest = all;

@@ -56,7 +56,8 @@ private:
   void emit(attn::ReduceWarpsOp op);
   void emit(attn::StoreResultOp op);
 
-  //===--- Helpers ---------------------------------------------------------===//
+  //===--- Helpers
+  //---------------------------------------------------------===//
 
   Registers &registers(Value value) { return map[value]; }
   Value single(Value value) { return map[value][0]; }

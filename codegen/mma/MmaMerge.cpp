@@ -118,13 +118,11 @@ Registers MergeEmitter::sumSplits() {
           Value some = b.both(inside, b.isPositive(stat(safe, 1)));
           Value weight = b.exp2(b.subf(stat(safe, 0), reference));
           weights.push_back(b.select(some, weight, b.f32(0)));
-          Value address =
-              block->partialAddress(b, safe, block->firstRow);
+          Value address = block->partialAddress(b, safe, block->firstRow);
           loaded.push_back(b.choose(
               some,
               [&] {
-                return Registers{
-                    b.load(four, b.global(b.add(address, bytes)))};
+                return Registers{b.load(four, b.global(b.add(address, bytes)))};
               },
               [&] {
                 Value none = b.f32(0);
@@ -163,7 +161,8 @@ void MergeEmitter::store(ArrayRef<Value> output) {
   Value row = block->firstRow;
   Value live = block->rowIsLive(b, row);
   Value factor = b.select(live, outputFactor(b, plan, sum), b.f32(0));
-  Value writes = b.both(b.lessThan(thread, perRow), rowHasPlace(b, *block, row));
+  Value writes =
+      b.both(b.lessThan(thread, perRow), rowHasPlace(b, *block, row));
   b.when(writes, [&] {
     Value address = block->outputAddress(b, row);
     address = b.add(address, b.extend(b.shiftLeft(column, 3)));
@@ -176,8 +175,7 @@ void MergeEmitter::store(ArrayRef<Value> output) {
     if (clause.getExtra() != ExtraResult::LogSumExp)
       return;
     b.when(b.is(Lane::Predicate::eq, thread, b.i32(0)), [&] {
-      Value lse =
-          b.select(live, logSumExp(b, max, sum), b.f32(-INFINITY));
+      Value lse = b.select(live, logSumExp(b, max, sum), b.f32(-INFINITY));
       b.store(lse, b.global(block->logSumExpAddress(b, row)));
     });
   });

@@ -32,10 +32,10 @@ void MmaEmitter::emit(ScoresOp op) {
   int64_t pairs = keysPerWarp() / 16;
   Registers scores(pairs * 8, b.f32(0));
   for (int64_t step = 0; step < dim / layout::kDepth; ++step) {
-    Registers query =
-        shared ? loadQuery(op.getQuery(), step)
-               : Registers(ArrayRef<Value>(registers(op.getQuery()))
-                               .slice(step * kLeft, kLeft));
+    Registers query = shared
+                          ? loadQuery(op.getQuery(), step)
+                          : Registers(ArrayRef<Value>(registers(op.getQuery()))
+                                          .slice(step * kLeft, kLeft));
     for (int64_t pair = 0; pair < pairs; ++pair) {
       Registers keys = b.ldmatrix(
           operandAddress(keyOperand, single(op.getKeys()), pair * 16, step),
@@ -57,8 +57,8 @@ void MmaEmitter::emit(AccumulateOp op) {
   Value one = b.f32(1);
   Value changed;
   for (Value factor : alpha) {
-    Value differs = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, factor,
-                                          one);
+    Value differs =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, factor, one);
     changed = changed ? arith::OrIOp::create(b, changed, differs) : differs;
   }
   Registers output = b.choose(
@@ -75,8 +75,7 @@ void MmaEmitter::emit(AccumulateOp op) {
   for (int64_t step = 0; step < keysPerWarp() / layout::kDepth; ++step)
     for (int64_t pair = 0; pair < dim / 16; ++pair) {
       Registers values = b.ldmatrix(
-          operandAddress(valueOperand, single(op.getValues()), step * 16,
-                         pair),
+          operandAddress(valueOperand, single(op.getValues()), step * 16, pair),
           /*transposed=*/true);
       MutableArrayRef<Value> acc(output);
       for (int64_t half : {0, 1})

@@ -43,8 +43,8 @@ void MmaEmitter::emit(ReduceWarpsOp op) {
           for (size_t r : {0, 1}) {
             Value other = theirs(r);
             Value both = b.largerf(mine[r], other);
-            Value empty = arith::CmpFOp::create(
-                b, arith::CmpFPredicate::OEQ, both, b.f32(-INFINITY));
+            Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ,
+                                                both, b.f32(-INFINITY));
             Value reference = b.select(empty, b.f32(0), both);
             scaleMine.push_back(b.exp2(b.subf(mine[r], reference)));
             scaleTheirs.push_back(b.exp2(b.subf(other, reference)));
@@ -86,7 +86,7 @@ void MmaEmitter::emit(StoreResultOp op) {
   auto store = [&] {
     Value sum[2];
     for (int r : {0, 1})
-      sum[r] = b.sumOver(registers(op.getSum())[r], {1, 2});
+      sum[r] = b.sumOver(registers(op.getSum()) [r], { 1, 2 });
     op.getPartial() ? storePartial(op, sum) : storeOutput(op, sum);
   };
   if (keyWarps == 1)
@@ -111,8 +111,8 @@ void MmaEmitter::storePartial(StoreResultOp op, Value sum[2]) {
       address = b.add(address, b.extend(b.shiftLeft(quad, 3)));
       Value at = b.global(address);
       for (int64_t i = 0; i < dim / 8; ++i) {
-        Value pair = b.gather({output[4 * i + 2 * r],
-                               output[4 * i + 2 * r + 1]});
+        Value pair =
+            b.gather({output[4 * i + 2 * r], output[4 * i + 2 * r + 1]});
         b.store(pair, b.offset(at, i * 32));
       }
     });
@@ -143,9 +143,9 @@ void MmaEmitter::storeOutput(StoreResultOp op, Value sum[2]) {
       if (clause.getExtra() != ExtraResult::LogSumExp)
         return;
       b.when(first, [&] {
-        Value lse = b.select(live,
-                             logSumExp(b, registers(op.getMax())[r], sum[r]),
-                             b.f32(-INFINITY));
+        Value lse =
+            b.select(live, logSumExp(b, registers(op.getMax())[r], sum[r]),
+                     b.f32(-INFINITY));
         b.store(lse, b.global(block->logSumExpAddress(b, row[r])));
       });
     });

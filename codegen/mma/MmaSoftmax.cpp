@@ -45,8 +45,8 @@ void MmaEmitter::emit(SoftmaxOp op) {
     largest = b.mulf(b.maxOver(largest, {1, 2}), scale);
     newMax.push_back(b.largerf(oldMax[r], largest));
     // A row that has seen nothing keeps minus infinity; subtract zero instead.
-    Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ,
-                                        newMax[r], nothing);
+    Value empty =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, newMax[r], nothing);
     reference.push_back(b.select(empty, zero, newMax[r]));
     Value factor = b.exp2(b.subf(oldMax[r], reference[r]));
     alpha.push_back(b.select(empty, b.f32(1), factor));
