@@ -14,7 +14,7 @@ foreach(_target IN LISTS MLIR_EXPORTED_TARGETS)
   endif()
   get_target_property(_interface ${_target} INTERFACE_LINK_LIBRARIES)
   if(_interface)
-    list(REMOVE_ITEM _interface LLVM MLIR)
+    list(FILTER _interface EXCLUDE REGEX "^(.<LINK_ONLY:)?(LLVM|MLIR)>?$")
     set_target_properties(${_target} PROPERTIES
       INTERFACE_LINK_LIBRARIES "${_interface}")
   endif()
@@ -47,4 +47,4 @@ set_target_properties(LLVMSupport PROPERTIES
 target_link_libraries(tokentile_mlir INTERFACE
   ${_mlir_libraries} ${_llvm_libraries})
 target_link_options(tokentile_mlir INTERFACE
-  -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-s)
+  -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--as-needed -Wl,-s)
