@@ -256,12 +256,12 @@ LogicalResult FragmentAttr::verifyEncoding(ArrayRef<int64_t> shape,
   size_t rank = getKind() == FragmentKind::Statistics ? 1 : 2;
   StringRef kind = stringifyFragmentKind(getKind());
   if (shape.size() != rank) // C29
-    return emitError() << "expected rank " << rank << " for a " << kind
-                       << " fragment, got " << shape.size();
+    return emitError() << "expected rank " << rank << " in fragments of "
+                       << kind << ", got " << shape.size();
   bool operand = getKind() == FragmentKind::Query ||
                  getKind() == FragmentKind::Probabilities;
   if (!operand && !elementType.isF32()) // C30
-    return emitError() << "expected f32 for a " << kind << " fragment, got "
+    return emitError() << "expected f32 in fragments of " << kind << ", got "
                        << elementType;
   return success();
 }

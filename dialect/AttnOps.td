@@ -80,6 +80,9 @@ def Attn_KernelOp : Attn_Op<"kernel", [Symbol, IsolatedFromAbove]> {
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
   let summary = "returns the new score from a score region";
   let description = [{
+    Ends the `score` region of an `attn.kernel`. The score returned replaces
+    the one passed in, before the mask.
+
     Example:
 
     ```mlir

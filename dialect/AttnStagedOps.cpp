@@ -14,28 +14,29 @@ using namespace tokentile::attn;
 //===----------------------------------------------------------------------===//
 
 LogicalResult AllocSharedOp::verify() {
-  if (getOffset() < 0 || getOffset() % 1024 != 0) // C58
+  int64_t offset = getOffset();
+  if (offset < 0 || offset % 1024 != 0) // C59
     return emitOpError() << "expected 'offset' to be a multiple of 1024, got "
-                         << getOffset();
+                         << offset;
   return success();
 }
 
 LogicalResult CopyQueryOp::verify() {
-  if (getBuffer().getType().getStages() != 1) // C59
+  if (getBuffer().getType().getStages() != 1) // C60
     return emitOpError() << "expected a 'buffer' of one slot, got "
                          << getBuffer().getType().getStages();
   return success();
 }
 
 LogicalResult AsyncWaitOp::verify() {
-  if (getPending() < 0) // C60
-    return emitOpError() << "expected 'pending' of at least 0, got "
-                         << getPending();
+  int64_t pending = getPending();
+  if (pending < 0) // C61
+    return emitOpError() << "expected 'pending' of at least 0, got " << pending;
   return success();
 }
 
 LogicalResult ViewOp::verify() {
-  if (getTile().getType() != getBuffer().getType().getTile()) // C61
+  if (getTile().getType() != getBuffer().getType().getTile()) // C62
     return emitOpError() << "expected the buffer's tile "
                          << getBuffer().getType().getTile() << ", got "
                          << getTile().getType();
@@ -56,12 +57,12 @@ LogicalResult ReadQueryOp::verify() {
   RankedTensorType source = getSource().getType();
   RankedTensorType result = getResult().getType();
   if (!isa_and_nonnull<SharedAttr>(source.getEncoding()) ||
-      !getFragment(result, FragmentKind::Query)) // C62
+      !getFragment(result, FragmentKind::Query)) // C63
     return emitOpError()
            << "expected #attn.shared to a query #attn.fragment, got " << source
            << " to " << result;
   if (source.getShape() != result.getShape() ||
-      source.getElementType() != result.getElementType()) // C63
+      source.getElementType() != result.getElementType()) // C64
     return emitOpError() << "expected one shape and element type, got "
                          << source << " to " << result;
   return success();
@@ -74,12 +75,13 @@ LogicalResult ReduceWarpsOp::verify() {
   FragmentAttr partial = getFragment(output, FragmentKind::Output);
   if (!statistics || !partial ||
       statistics.getRowWarps() != partial.getRowWarps() ||
-      statistics.getKeyWarps() != partial.getKeyWarps()) // C64
+      statistics.getKeyWarps() != partial.getKeyWarps()) // C65
     return emitOpError() << "expected statistics and output fragments of the "
                             "same warps, got "
                          << max << " and " << output;
-  if (getOffset() < 0 || getOffset() % 16 != 0) // C65
+  int64_t offset = getOffset();
+  if (offset < 0 || offset % 16 != 0) // C66
     return emitOpError() << "expected 'offset' to be a multiple of 16, got "
-                         << getOffset();
+                         << offset;
   return verifyPartial(getOperation(), getMax(), getSum(), getOutput());
 }

@@ -75,6 +75,9 @@ def Attn_AsyncCopyOp : Attn_ProgramPart<"async_copy"> {
 def Attn_AsyncCommitOp : Attn_ProgramPart<"async_commit"> {
   let summary = "closes the current group of copies";
   let description = [{
+    The copies that the issuing threads have begun since the last commit
+    complete together; a group may be empty.
+
     Example:
 
     ```mlir
@@ -104,6 +107,8 @@ def Attn_AsyncWaitOp : Attn_ProgramPart<"async_wait"> {
 def Attn_BarrierOp : Attn_ProgramPart<"barrier"> {
   let summary = "all warps of the block meet";
   let description = [{
+    What any warp wrote to shared memory before is seen by every warp after.
+
     Example:
 
     ```mlir
@@ -116,6 +121,9 @@ def Attn_BarrierOp : Attn_ProgramPart<"barrier"> {
 def Attn_ViewOp : Attn_ProgramPart<"view"> {
   let summary = "the tile in one slot of a buffer";
   let description = [{
+    Reads nothing: the result names the bytes of slot `slot`, which must have
+    arrived (`attn.async_wait`, `attn.barrier`) before an operation uses it.
+
     Example:
 
     ```mlir
@@ -135,6 +143,8 @@ def Attn_ViewOp : Attn_ProgramPart<"view"> {
 def Attn_ReadQueryOp : Attn_ProgramPart<"read_query"> {
   let summary = "query rows from shared memory to registers";
   let description = [{
+    Each warp reads the rows of its row warp, all dimensions of them.
+
     Example:
 
     ```mlir

@@ -12,7 +12,7 @@
 
 include "dialect/AttnOps.td"
 
-// C51
+// C52
 def Attn_InsideProgram
     : PredOpTrait<"it stands inside an 'attn.program'",
                   CPred<"$_op.getParentOfType<::tokentile::attn::ProgramOp>()">>;
@@ -89,6 +89,9 @@ def Attn_RequestOp : Attn_ProgramPart<"request", [Pure]> {
 def Attn_SplitIdOp : Attn_ProgramPart<"split_id", [Pure]> {
   let summary = "which split of how many this block sweeps";
   let description = [{
+    `split` counts from 0 to `splits - 1`. How many keys that makes is the
+    program's own arithmetic.
+
     Example:
 
     ```mlir
@@ -212,6 +215,9 @@ def Attn_MergePartialsOp : Attn_ProgramPart<"merge_partials"> {
 def Attn_ScoresOp : Attn_ProgramPart<"scores", [Pure]> {
   let summary = "S = Q K^T in fp32, unscaled";
   let description = [{
+    `query` is [R, D], `keys` are [K, D], both of the keys' element type;
+    products are exact and summed in fp32.
+
     Example:
 
     ```mlir
@@ -280,6 +286,9 @@ def Attn_AccumulateOp : Attn_ProgramPart<"accumulate", [
     Pure, AllTypesMatch<["output", "result"]>]> {
   let summary = "O' = alpha O + P V in fp32";
   let description = [{
+    `alpha` scales each row of `output`, as `attn.softmax` returned it.
+    Probabilities and values are of the values' element type.
+
     Example:
 
     ```mlir
