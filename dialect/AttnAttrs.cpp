@@ -284,8 +284,8 @@ LogicalResult SharedAttr::verifyEncoding(ArrayRef<int64_t> shape,
       shape[1] % bits * elementType.getIntOrFloatBitWidth() % bits != 0) // C32
     return emitError() << "expected a static 2-D shared tensor whose rows are "
                           "multiples of "
-                       << bits / 8 << " bytes, got shape [" << shape << "] of "
-                       << elementType;
+                       << bits / 8 << " bytes, got "
+                       << RankedTensorType::get(shape, elementType);
   return success();
 }
 

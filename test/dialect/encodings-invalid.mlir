@@ -27,7 +27,7 @@
 // -----
 
 // C32: a swizzle stays inside its row.
-// expected-error@+1 {{expected a static 2-D shared tensor whose rows are multiples of 128 bytes, got shape [64, 80] of 'bf16'}}
+// expected-error@+1 {{expected a static 2-D shared tensor whose rows are multiples of 128 bytes, got 'tensor<64x80xbf16>'}}
 !s = tensor<64x80xbf16, #attn.shared<swizzle 8>>
 
 // -----

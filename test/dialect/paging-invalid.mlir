@@ -8,7 +8,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     sees<prefix all, suffix causal>
     keys<bf16>
     values<bf16>
-    // expected-error@+1 {{expected no 'page', 'slot_stride', 'ring' or 'ids' for contiguous keys, got page 64, slot_stride 0, ring 0, ids i32}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected no 'page', 'slot_stride', 'ring' or 'ids' for contiguous keys, got page 64, slot_stride 0, ring 0, ids i32}}
     paging<contiguous page 64>
 
 // -----
@@ -19,7 +19,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     sees<prefix all, suffix causal>
     keys<bf16>
     values<bf16>
-    // expected-error@+1 {{expected 'page' to be a power of two, got 48}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'page' to be a power of two, got 48}}
     paging<page_major page 48>
 
 // -----
@@ -30,7 +30,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     sees<prefix all, suffix causal>
     keys<bf16>
     values<bf16>
-    // expected-error@+1 {{expected no 'slot_stride' for page_major, got 2048}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected no 'slot_stride' for page_major, got 2048}}
     paging<page_major page 64 slot_stride 2048>
 
 // -----
@@ -41,7 +41,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     sees<prefix all, suffix causal>
     keys<bf16>
     values<bf16>
-    // expected-error@+1 {{expected 'slot_stride' to be a positive multiple of 16, got 1032}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'slot_stride' to be a positive multiple of 16, got 1032}}
     paging<nhd page 64 slot_stride 1032>
 
 // -----
@@ -52,5 +52,5 @@ attn.kernel @k heads<8 over 4, dim 128>
     sees<prefix all, suffix causal>
     keys<bf16>
     values<bf16>
-    // expected-error@+1 {{expected 'ring' to be a positive multiple of 'page' 64, got 100}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'ring' to be a positive multiple of 'page' 64, got 100}}
     paging<page_major page 64 ring 100>

@@ -9,7 +9,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected 'query' of bf16 or fp16, got e4m3}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'query' of bf16 or fp16, got e4m3}}
     query<e4m3 token_major>
 
 // -----
@@ -21,5 +21,5 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected 'output' of bf16 or fp16, got int8}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'output' of bf16 or fp16, got int8}}
     output<int8 token_major>

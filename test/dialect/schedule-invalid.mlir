@@ -9,7 +9,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected 'chip' to be "host" or such as "sm_90a", got "hopper"}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'chip' to be "host" or such as "sm_90a", got "hopper"}}
     schedule<mma chip "hopper">
 
 // -----
@@ -21,7 +21,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected 'chip' to be a GPU for lowering mma, got "host"}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'chip' to be a GPU for lowering mma, got "host"}}
     schedule<mma chip "host">
 
 // -----
@@ -33,7 +33,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected a positive 'stages', got -1}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected a positive 'stages', got -1}}
     schedule<auto stages -1>
 
 // -----
@@ -45,7 +45,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected 'key_tile' to be a power of two of at least 16, got 48}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'key_tile' to be a power of two of at least 16, got 48}}
     schedule<auto key_tile 48>
 
 // -----
@@ -57,7 +57,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected 'row_warps' x 'key_warps' of at most 32, got 6 x 6}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'row_warps' x 'key_warps' of at most 32, got 6 x 6}}
     schedule<auto row_warps 6 key_warps 6>
 
 // -----
@@ -69,5 +69,5 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected 'max_sweeps' of at least 'row_blocks' 2, got 0}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'max_sweeps' of at least 'row_blocks' 2, got 0}}
     schedule<auto row_blocks 2>

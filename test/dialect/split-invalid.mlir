@@ -9,7 +9,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected a positive 'of' for 'split' count, got 0}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected a positive 'of' for 'split' count, got 0}}
     split<count>
 
 // -----
@@ -21,5 +21,5 @@ attn.kernel @k heads<8 over 4, dim 128>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{expected no 'of' for 'split' auto, got 4}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected no 'of' for 'split' auto, got 4}}
     split<auto of 4>

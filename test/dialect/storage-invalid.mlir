@@ -6,7 +6,7 @@
 attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix all, suffix causal>
-    // expected-error@+1 {{expected no 'scale' for bf16, got row}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected no 'scale' for bf16, got row}}
     keys<bf16 scale row>
     values<bf16>
     paging<page_major page 64>
@@ -17,7 +17,7 @@ attn.kernel @k heads<8 over 4, dim 128>
 attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix all, suffix causal>
-    // expected-error@+1 {{expected 'scale' row, head or tensor for e4m3, got group}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'scale' row, head or tensor for e4m3, got group}}
     keys<e4m3 scale group of 64>
     values<bf16>
     paging<page_major page 64>
@@ -29,7 +29,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix all, suffix causal>
     keys<bf16>
-    // expected-error@+1 {{expected 'scale' group for int8, got row}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'scale' group for int8, got row}}
     values<int8 scale row>
     paging<page_major page 64>
 
@@ -40,7 +40,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix all, suffix causal>
     keys<bf16>
-    // expected-error@+1 {{expected 'scale' group of 16 for nvfp4, got group of 32}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'scale' group of 16 for nvfp4, got group of 32}}
     values<nvfp4 scale group of 32>
     paging<page_major page 64>
 
@@ -50,7 +50,7 @@ attn.kernel @k heads<8 over 4, dim 128>
 attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix all, suffix causal>
-    // expected-error@+1 {{expected a positive 'of' for 'scale' group, got 0}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected a positive 'of' for 'scale' group, got 0}}
     keys<int8 scale group>
     values<bf16>
     paging<page_major page 64>
@@ -61,7 +61,7 @@ attn.kernel @k heads<8 over 4, dim 128>
 attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix all, suffix causal>
-    // expected-error@+1 {{expected no 'rotated' for fp16, got hadamard}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected no 'rotated' for fp16, got hadamard}}
     keys<fp16 rotated hadamard>
     values<bf16>
     paging<page_major page 64>
