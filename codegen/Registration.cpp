@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace tokentile {
 #define GEN_PASS_REGISTRATION_TILESTOHOSTPASS
@@ -23,6 +24,7 @@ void tokentile::registerDialects(mlir::DialectRegistry &registry) {
 }
 
 void tokentile::registerPasses() {
+  mlir::registerTransformsPasses();
   registerTilesToHostPass();
   registerHostPipeline();
 }

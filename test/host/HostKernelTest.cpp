@@ -164,15 +164,37 @@ TEST(HostKernel, PackedColumnsLeaveTheirNeighboursAlone) {
   run(spec);
 }
 
-TEST(HostKernel, EmptyRowsAreWhatTheSpecSays) {
-  // A window of one key, two tokens at one position past it: with positions
-  // given, later rows look at keys that a bidirectional block does not have.
+TEST(HostKernel, GivenPositionsDecideWhatIsSeen) {
   Spec spec;
   spec.given = true;
+  spec.contexts = {0, 7, 130};
   run(spec);
-  // No keys at all: columns with neither context nor a visible key.
-  spec.given = false;
-  spec.emptyNaN = true;
+  spec.counted = true;
+  spec.columns = {0, 2, 4};
+  run(spec);
+}
+
+// Odd tokens stand so far away that a window shows them nothing.
+TEST(HostKernel, EmptyRowsAreZeroOrNaN) {
+  Spec spec;
+  spec.given = true;
+  spec.oddOffset = 1000;
+  spec.window = 40;
+  spec.contexts = {5, 130};
+  for (bool nan : {false, true})
+    for (int splits : {1, 3}) {
+      spec.emptyNaN = nan;
+      spec.splits = splits;
+      run(spec);
+    }
+}
+
+// Before position 0 a causal row sees nothing either.
+TEST(HostKernel, NoLogSumExpUnlessAskedFor) {
+  Spec spec;
+  spec.given = true;
+  spec.oddOffset = -1000;
+  spec.lse = false;
   run(spec);
 }
 

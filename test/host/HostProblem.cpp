@@ -257,7 +257,7 @@ Problem::Problem(const Spec &spec, uint32_t seed) : spec(spec) {
   for (size_t b = 0; b < batch; ++b)
     for (int64_t j = 0; j < (spec.packed ? spec.columnsOf(b) : spec.tokens);
          ++j)
-      positions.push_back(spec.contexts[b] + j / 2);
+      positions.push_back(spec.contexts[b] + j / 2 + j % 2 * spec.oddOffset);
   outputs.assign(queries.size(), 0x1234);
   logSumExp.assign(tokens * spec.queryHeads, 1234);
   size_t padded =
