@@ -5,6 +5,7 @@
 #include "codegen/HostPipeline.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -72,8 +73,15 @@ translate(ModuleOp module, llvm::LLVMContext &context) {
   module->getContext()->appendDialectRegistry(registry);
   PassManager manager(module->getContext());
   buildHostPipeline(manager);
+  std::string errors;
+  ScopedDiagnosticHandler handler(
+      module->getContext(), [&](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          errors += (errors.empty() ? "" : "; ") + diagnostic.str();
+        return success();
+      });
   if (failed(manager.run(module)))
-    return makeError("lowering to the host failed; see the diagnostics");
+    return makeError("lowering to the host failed: " + errors);
   std::unique_ptr<llvm::Module> result =
       translateModuleToLLVMIR(module, context);
   if (!result)

@@ -74,6 +74,8 @@ attn.program @k_sweep role<sweep> of @k {
 // A split without keys wrote no output, so none is read.
 // CANON-LABEL: llvm.func @k_merge
 attn.program @k_merge role<merge> of @k {
+  // CANON: %[[ADDS:.*]] = arith.cmpf une, %{{.*}}, %{{.*}} : f32
+  // CANON: arith.select %[[ADDS]]
   // CANON: %[[SOME:.*]] = arith.cmpf une, %{{.*}}, %{{.*}} : f32
   // CANON: scf.if %[[SOME]] {
   // CANON: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
@@ -89,11 +91,15 @@ attn.program @k_merge role<merge> of @k {
 attn.kernel @d heads<4 over 2, dim 64> tokens<2> sees<prefix all, suffix bidirectional> keys<bf16> values<bf16> paging<page_major page 16> block<dense> schedule<host chip "host" key_tile 16>
 // CANON-LABEL: llvm.func @d_sweep
 attn.program @d_sweep role<sweep> of @d {
+  // CANON: %[[LENGTH:.*]] = arith.maxsi
   // CANON: %[[CONTEXT:.*]] = arith.maxsi
   %c0 = arith.constant 0 : i32
-  // CANON: scf.if
-  // CANON: %[[IN:.*]] = arith.cmpi sgt, %[[CONTEXT]], %c0_i32
-  // CANON: scf.if
+  // CANON: %[[PAGED:.*]] = arith.cmpi sgt, %[[CONTEXT]], %c0_i32
+  // CANON-NEXT: scf.if %[[PAGED]] {
+  // CANON: %[[LIVE:.*]] = arith.cmpi slt, %[[KEY:.*]], %[[LENGTH]]
+  // CANON-NEXT: scf.if %[[LIVE]] {
+  // CANON-NEXT: %[[BEFORE:.*]] = arith.cmpi slt, %[[KEY]], %[[CONTEXT]]
+  // CANON-NEXT: %{{.*}} = scf.if %[[BEFORE]] -> (i64) {
   %p = attn.lookup_pages %c0 : tensor<1xi32>
   %k = attn.load_tile plane<keys> of %c0 through %p : tensor<1xi32> -> tensor<16x64xbf16>
 }

@@ -252,3 +252,16 @@ TEST(HostEngine, NamesAMissingFunction) {
   std::string message = llvm::toString(code.takeError());
   EXPECT_NE(message.find("absent"), std::string::npos) << message;
 }
+
+TEST(HostEngine, SaysWhatTheLoweringDoesNotCover) {
+  Spec spec;
+  spec.keyTile = 24;
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(tilesOf(spec), &sharedContext());
+  ASSERT_TRUE(module);
+  auto code = jitHostModule(*module, "k_sweep", "k_merge");
+  ASSERT_FALSE(bool(code));
+  EXPECT_EQ(llvm::toString(code.takeError()),
+            "lowering to the host failed: 'attn.kernel' op the host lowering "
+            "does not cover pages of 16 keys in tiles of 24");
+}
