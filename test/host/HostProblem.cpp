@@ -13,6 +13,10 @@
 using namespace tokentile;
 using namespace tokentile::test;
 
+/// Elements behind each result, and what results hold before a launch.
+static constexpr int guard = 256;
+static constexpr uint16_t untouched = 1234;
+
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
@@ -132,13 +136,13 @@ Problem::Problem(const Spec &spec, uint32_t seed) : spec(spec) {
     for (int64_t j = 0; j < (spec.packed ? spec.columnsOf(b) : spec.tokens);
          ++j)
       positions.push_back(spec.contexts[b] + j / 2 + j % 2 * spec.oddOffset);
-  outputs.assign(queries.size(), 0x1234);
-  logSumExp.assign(tokens * spec.queryHeads, 1234);
+  outputs.assign(queries.size() + guard, untouched);
+  logSumExp.assign(tokens * spec.queryHeads + guard, untouched);
   size_t padded =
       (spec.rows() + spec.rowBlocks - 1) / spec.rowBlocks * spec.rowBlocks;
   size_t partials = batch * spec.kvHeads * spec.splits * padded;
-  partialOutput.assign(partials * spec.dim, NAN);
-  partialStats.assign(partials * 2, NAN);
+  partialOutput.assign(partials * spec.dim + guard, NAN);
+  partialStats.assign(partials * 2 + guard, NAN);
 }
 
 KernelArgs Problem::args() {
@@ -247,13 +251,26 @@ std::string Problem::checkRow(size_t b, int64_t token, int64_t head) const {
       return where(got, row.output[d]) + llvm::formatv(", dim {0}", d).str();
   }
   if (!spec.lse)
-    return logSumExp[at] == 1234 ? "" : "log-sum-exp written unasked";
+    return logSumExp[at] == untouched ? "" : "log-sum-exp written unasked";
   double got = logSumExp[at], want = row.logSumExp;
   bool near = got == want || std::abs(got - want) <= 1e-4;
   return near ? "" : "log-sum-exp, " + where(got, want);
 }
 
+/// The elements behind the end of a result must be as they were.
+template <typename T>
+static bool guardHolds(const std::vector<T> &memory, T value) {
+  return std::all_of(memory.end() - guard, memory.end(), [&](T element) {
+    return element == value || (element != element && value != value);
+  });
+}
+
 std::string Problem::check() const {
+  if (!guardHolds<uint16_t>(outputs, untouched) ||
+      !guardHolds<float>(logSumExp, untouched) ||
+      !guardHolds<float>(partialOutput, NAN) ||
+      !guardHolds<float>(partialStats, NAN))
+    return "a result was written past its end";
   for (size_t b = 0; b < spec.contexts.size(); ++b) {
     int64_t tokens = spec.packed ? spec.columnsOf(b) : spec.tokens;
     for (int64_t token = 0; token < tokens; ++token)
