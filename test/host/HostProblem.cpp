@@ -14,7 +14,7 @@ using namespace tokentile;
 using namespace tokentile::test;
 
 /// Elements behind each result, and what results hold before a launch.
-static constexpr int guard = 256;
+static constexpr int guard = 1024;
 static constexpr uint16_t untouched = 1234;
 
 //===----------------------------------------------------------------------===//
