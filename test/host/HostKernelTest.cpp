@@ -158,21 +158,43 @@ TEST(HostKernel, PackedColumnsLeaveTheirNeighboursAlone) {
   Spec spec;
   spec.packed = true;
   spec.contexts = {10, 64, 0, 100};
-  spec.columns = {2, 0, 1, 4};
+  spec.columns = {2, 0, 4, 1};
   run(spec);
   spec.splits = 2;
   run(spec);
 }
 
-TEST(HostKernel, EmptyRowsAreWhatTheSpecSays) {
-  // A window of one key, two tokens at one position past it: with positions
-  // given, later rows look at keys that a bidirectional block does not have.
+TEST(HostKernel, GivenPositionsDecideWhatIsSeen) {
   Spec spec;
   spec.given = true;
+  spec.contexts = {0, 7, 130};
   run(spec);
-  // No keys at all: columns with neither context nor a visible key.
-  spec.given = false;
-  spec.emptyNaN = true;
+  spec.counted = true;
+  spec.columns = {0, 2, 4};
+  run(spec);
+}
+
+// Odd tokens stand so far away that a window shows them nothing.
+TEST(HostKernel, EmptyRowsAreZeroOrNaN) {
+  Spec spec;
+  spec.given = true;
+  spec.oddOffset = 1000;
+  spec.window = 40;
+  spec.contexts = {5, 130};
+  for (bool nan : {false, true})
+    for (int splits : {1, 3}) {
+      spec.emptyNaN = nan;
+      spec.splits = splits;
+      run(spec);
+    }
+}
+
+// Before position 0 a causal row sees nothing either.
+TEST(HostKernel, NoLogSumExpUnlessAskedFor) {
+  Spec spec;
+  spec.given = true;
+  spec.oddOffset = -1000;
+  spec.lse = false;
   run(spec);
 }
 
@@ -229,4 +251,17 @@ TEST(HostEngine, NamesAMissingFunction) {
   ASSERT_FALSE(bool(code));
   std::string message = llvm::toString(code.takeError());
   EXPECT_NE(message.find("absent"), std::string::npos) << message;
+}
+
+TEST(HostEngine, SaysWhatTheLoweringDoesNotCover) {
+  Spec spec;
+  spec.keyTile = 24;
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(tilesOf(spec), &sharedContext());
+  ASSERT_TRUE(module);
+  auto code = jitHostModule(*module, "k_sweep", "k_merge");
+  ASSERT_FALSE(bool(code));
+  EXPECT_EQ(llvm::toString(code.takeError()),
+            "lowering to the host failed: 'attn.kernel' op the host lowering "
+            "does not cover pages of 16 keys in tiles of 24");
 }
