@@ -171,11 +171,10 @@ FailureOr<Request> Evaluator::findRequest(int64_t index) {
   }
   int64_t given = in.lengths[index];
   bool total = query.getLengths() == LengthsKind::Total;
-  request.length = total ? given : given + request.columns;
-  request.context =
-      total ? std::max<int64_t>(0, given - request.columns) : given;
+  request.length = std::max<int64_t>(0, total ? given : given + request.columns);
   if (in.maxKeys)
     request.length = std::min<int64_t>(request.length, in.maxKeys);
+  request.context = std::max<int64_t>(0, request.length - request.columns);
   return request;
 }
 

@@ -47,6 +47,8 @@ public:
   static std::unique_ptr<Problem>
   create(attn::KernelOp kernel, const Case &testCase, std::string &error);
 
+  /// The spec; valid while its module lives.
+  attn::KernelOp getKernel() const { return kernel; }
   const Case &getCase() const { return testCase; }
   /// Query tokens in all.
   int32_t getTokens() const { return tokens; }
@@ -87,12 +89,19 @@ public:
 
 private:
   friend class ProblemBuilder;
+  /// Names a tensor that was written beyond its rows, or is empty.
+  std::string findOverrun() const;
+
   Case testCase;
+  attn::KernelOp kernel;
   std::vector<HostTensor> tensors;
   attn::ReferenceResult reference;
   Precision precision;
   KernelArgs layout = {};
+  /// Bytes from the keys to the values of one tensor, or 0.
   int64_t valueOffset = 0;
+  int64_t keySlotStride = 0;
+  int64_t valueSlotStride = 0;
   int32_t tokens = 0;
   int32_t maxKeys = 0;
 };
