@@ -4,6 +4,7 @@
 #include "dialect/ReferenceElements.h"
 #include "dialect/ReferenceScore.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -41,6 +42,7 @@ public:
         valueDim(kernel.getValueDim()) {
     keyStorage = kernel.getKeys();
     valueStorage = kernel.getLatent() ? keyStorage : kernel.getValues();
+    factor = kernel.getScaleFactor();
     dense = kernel.getBlockKind() == BlockKind::Dense;
     // Probabilities meet the values in their type; quantised values are
     // widened to the query's.
@@ -81,6 +83,7 @@ private:
   OutputAttr resultSpec;
   StorageAttr keyStorage, valueStorage;
   ElementKind probability;
+  double factor;
   int64_t dim, valueDim;
   bool dense;
   ScoreFunction score;
@@ -171,7 +174,8 @@ FailureOr<Request> Evaluator::findRequest(int64_t index) {
   }
   int64_t given = in.lengths[index];
   bool total = query.getLengths() == LengthsKind::Total;
-  request.length = std::max<int64_t>(0, total ? given : given + request.columns);
+  request.length =
+      std::max<int64_t>(0, total ? given : given + request.columns);
   if (in.maxKeys)
     request.length = std::min<int64_t>(request.length, in.maxKeys);
   request.context = std::max<int64_t>(0, request.length - request.columns);
@@ -244,22 +248,30 @@ bool Evaluator::isSeen(const Request &request, int64_t token, int64_t position,
 // Arithmetic, once exactly (T = double) and once plainly (T = float)
 //===----------------------------------------------------------------------===//
 
-template <typename T>
-T dot(const double *x, const double *y, int64_t count) {
+/// Eight sums side by side, as any compiler would arrange them if it might.
+template <typename T, typename Term>
+T sumOver(int64_t count, Term term) {
   T sums[8] = {};
-  for (int64_t i = 0; i < count; i += 8)
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8)
     for (int64_t lane = 0; lane < 8; ++lane)
-      if (i + lane < count)
-        sums[lane] += T(x[i + lane]) * T(y[i + lane]);
+      sums[lane] += term(i + lane);
   T sum = 0;
+  for (; i < count; ++i)
+    sum += term(i);
   for (T part : sums)
     sum += part;
   return sum;
 }
 
 template <typename T>
+T dot(const double *x, const double *y, int64_t count) {
+  return sumOver<T>(count, [=](int64_t i) { return T(x[i]) * T(y[i]); });
+}
+
+template <typename T>
 T Evaluator::scoreOf(T product, int64_t head, int64_t position, int64_t key) {
-  T value = product * T(kernel.getScaleFactor());
+  T value = product * T(factor);
   if (std::optional<APFloat> cap = kernel.getSoftcap()) {
     T limit = T(cap->convertToDouble());
     value = limit * std::tanh(value / limit);
@@ -324,7 +336,7 @@ void Evaluator::evaluateRow(const Request &request, int64_t column,
                          : request.context + column;
   const char *source = static_cast<const char *>(in.query) +
                        token * in.queryTokenStride + head * in.queryHeadStride;
-  std::vector<double> exactQuery(dim), roundedQuery(dim), sizes(dim);
+  std::vector<double> exactQuery(dim), roundedQuery(dim);
   StorageAttr plain = StorageAttr::get(kernel.getContext(), query.getElement(),
                                        ScaleKind::None, 0, Rotation::None);
   decodeRow(plain, source, nullptr, 1.0, dim, exactQuery.data());
@@ -351,11 +363,9 @@ void Evaluator::evaluateRow(const Request &request, int64_t column,
     naive.push_back(
         scoreOf(dot<float>(roundedQuery.data(), k, dim), head, position, key));
     finite |= exact.back() != -infinity;
-    double size = 0;
-    for (int64_t d = 0; d < dim; ++d)
-      size += std::fabs(exactQuery[d] * k[d]);
-    row.scores =
-        std::max(row.scores, size * std::fabs(kernel.getScaleFactor()));
+    double size = sumOver<double>(
+        dim, [&](int64_t d) { return std::fabs(exactQuery[d] * k[d]); });
+    row.scores = std::max(row.scores, size * std::fabs(factor));
   }
   row.keys = int64_t(seen.size());
   if (!finite)

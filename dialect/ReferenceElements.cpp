@@ -2,6 +2,7 @@
 
 #include "dialect/ReferenceElements.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -24,6 +25,18 @@ Format formatOf(ElementKind kind) {
   return {11, -24, 65504.0};
 }
 
+uint64_t bitsOf(double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+double numberOf(uint64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
 } // namespace
 
 bool isHalfWidth(ElementKind kind) {
@@ -38,11 +51,14 @@ double roundTo(double value, ElementKind kind) {
   if (!std::isfinite(value) || value == 0.0)
     return value;
   Format format = formatOf(kind);
-  int exponent;
-  std::frexp(value, &exponent);
-  // Exponent of the last place: numbers below the normal range share one.
+  int exponent = int(bitsOf(value) >> 52 & 2047) - 1022;
+  // The last place: numbers below the normal range share one.
   int last = std::max(exponent - format.precision, format.lowest);
-  double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -last)), last);
+  double place = numberOf(uint64_t(last + 1023) << 52);
+  // Adding 1.5 * 2^52 places leaves the adder no bits below the last place; it
+  // rounds to nearest, ties to even.
+  double shift = place * 0x1.8p52;
+  double rounded = std::copysign(value + shift - shift, value);
   if (std::fabs(rounded) > format.largest)
     return std::copysign(std::numeric_limits<double>::infinity(), value);
   return rounded;
@@ -62,11 +78,10 @@ uint16_t encodeHalf(double value, ElementKind kind) {
   double size = std::fabs(rounded);
   if (std::isinf(size))
     return sign | 0x7c00;
-  if (size < std::ldexp(1.0, -14))
-    return sign | uint16_t(std::ldexp(size, 24));
-  int exponent = std::ilogb(size);
-  int fraction = int(std::ldexp(size, 10 - exponent)) - 1024;
-  return sign | uint16_t((exponent + 15) << 10 | fraction);
+  if (size < 0x1p-14)
+    return sign | uint16_t(size * 0x1p24);
+  // Rebias the exponent from 1023 to 15 and keep ten bits of fraction.
+  return sign | uint16_t((bitsOf(size) >> 42) - (uint64_t(1023 - 15) << 10));
 }
 
 double decodeHalf(uint16_t bits, ElementKind kind) {
@@ -76,16 +91,16 @@ double decodeHalf(uint16_t bits, ElementKind kind) {
     std::memcpy(&single, &wide, sizeof(single));
     return single;
   }
-  int exponent = bits >> 10 & 31;
-  int fraction = bits & 1023;
+  uint64_t exponent = bits >> 10 & 31;
+  uint64_t fraction = bits & 1023;
   double size;
   if (exponent == 31)
     size = fraction ? std::numeric_limits<double>::quiet_NaN()
                     : std::numeric_limits<double>::infinity();
   else if (exponent == 0)
-    size = std::ldexp(fraction, -24);
+    size = double(fraction) * 0x1p-24;
   else
-    size = std::ldexp(1024 + fraction, exponent - 25);
+    size = numberOf((exponent + 1023 - 15) << 52 | fraction << 42);
   return bits & 0x8000 ? -size : size;
 }
 
@@ -111,7 +126,7 @@ double decodeE2M1(unsigned bits) {
   return bits & 8 ? -size : size;
 }
 
-/// The walsh-Hadamard transform divided by sqrt(dim), its own inverse.
+/// The Walsh-Hadamard transform divided by sqrt(dim), its own inverse.
 void rotate(double *row, int64_t dim) {
   for (int64_t half = 1; half < dim; half *= 2)
     for (int64_t base = 0; base < dim; base += 2 * half)

@@ -65,6 +65,8 @@ void ProblemBuilder::fillKey(int32_t request, int32_t key) {
   if (testCase.numbers == Numbers::Negative)
     wanted = -60;
   double along = wanted / (kernel.getScaleFactor() * double(dim));
+  ElementKind keyElement = kernel.getKeys().getElement();
+  ElementKind valueElement = kernel.getValues().getElement();
   bool mean = testCase.numbers == Numbers::Mean;
   for (int64_t head = 0; head < kvHeads; ++head) {
     uint8_t *keys = rowOf(true, request, key, head);
@@ -73,9 +75,9 @@ void ProblemBuilder::fillKey(int32_t request, int32_t key) {
       double value = mean ? 0 : random.normal();
       if (along != 0)
         value += along * direction(head, d);
-      store(keys, d, value, kernel.getKeys().getElement());
+      store(keys, d, value, keyElement);
       store(values, d, mean ? double(random.range(-8, 8)) : random.normal(),
-            kernel.getValues().getElement());
+            valueElement);
     }
   }
 }
