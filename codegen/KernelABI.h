@@ -162,6 +162,7 @@ struct KernelInfo {
   int32_t threads = 1;
   int32_t mergeThreads = 1;
   int32_t sharedBytes = 0;
+  int32_t mergeSharedBytes = 0;
   /// Blocks of the sweep that fit one multiprocessor.
   int32_t blocksPerSm = 1;
 

@@ -66,6 +66,20 @@ def StagedToMmaPass : Pass<"attn-staged-to-mma", "::mlir::ModuleOp"> {
                            "::mlir::NVVM::NVVMDialect"];
 }
 
+def EmitPtxPass : Pass<"attn-emit-ptx", "::mlir::ModuleOp"> {
+  let summary = "Compile gpu.modules in the NVVM dialect to PTX";
+  let description = [{
+    Machine to text. Runs LLVM's optimizer and its NVPTX back end in process;
+    needs no CUDA. The PTX replaces the gpu.module by a gpu.binary, or goes to
+    `output`.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+  let options = [
+    Option<"output", "output", "std::string", /*default=*/"",
+           "File that receives the PTX, - for standard output">];
+}
+
 def TilesToHostPass : Pass<"attn-tiles-to-host", "::mlir::ModuleOp"> {
   let summary = "Lower programs over tiles to vector loops for the host";
   let description = [{

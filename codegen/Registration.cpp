@@ -2,23 +2,34 @@
 
 #include "codegen/Registration.h"
 
+#include "codegen/HostEngine.h"
+#include "codegen/HostPipeline.h"
 #include "codegen/Passes.h"
+#include "codegen/Pipelines.h"
 #include "dialect/AttnDialect.h"
 
+#include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
 
 void tokentile::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<attn::AttnDialect, mlir::arith::ArithDialect,
-                  mlir::scf::SCFDialect>();
+                  mlir::gpu::GPUDialect, mlir::scf::SCFDialect,
+                  mlir::NVVM::NVVMDialect>();
+  mlir::registerGPUDialectTranslation(registry);
+  mlir::registerNVVMDialectTranslation(registry);
+  registerHostTranslations(registry);
 }
 
 void tokentile::registerPasses() {
-  registerSelectSchedulePass();
-  registerStagePass();
-  registerStagedToMmaPass();
-  registerTilePass();
+  registerTokenTilePasses();
+  registerHostPipeline();
+  registerPipelines();
   mlir::registerTransformsPasses();
 }

@@ -83,6 +83,11 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
     OpBuilder b(plan);
     auto module = gpu::GPUModuleOp::create(
         b, plan.getLoc(), (plan.getSymName() + "_module").str());
+    StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
+    std::string features = "+ptx" + std::to_string(findChip(chip)->ptxVersion);
+    module.setTargetsAttr(b.getArrayAttr(NVVM::NVVMTargetAttr::get(
+        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", chip,
+        features)));
     b.setInsertionPointToEnd(module.getBody());
     declareShared(b, plan.getLoc());
     return module;

@@ -11,8 +11,10 @@
 include "dialect/AttnDialect.td"
 include "dialect/AttnEnums.td"
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/TensorEncoding.td"
 
-class Attn_Attr<string name, string attrMnemonic> : AttrDef<Attn_Dialect, name> {
+class Attn_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Attn_Dialect, name, traits> {
   let mnemonic = attrMnemonic;
 }
 
@@ -223,7 +225,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
 // Encodings of staged tensors
 //===----------------------------------------------------------------------===//
 
-def Attn_FragmentAttr : Attn_Attr<"Fragment", "fragment"> {
+def Attn_FragmentAttr : Attn_Attr<"Fragment", "fragment", [
+    DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let summary = "a tensor distributed over the registers of a block's warps";
   let description = [{
     Warp `w` holds rows of row warp `w mod row_warps` and, for scores and
@@ -236,9 +239,11 @@ def Attn_FragmentAttr : Attn_Attr<"Fragment", "fragment"> {
   let parameters = (ins EnumParameter<Attn_FragmentKind>:$kind,
                         "int64_t":$rowWarps, "int64_t":$keyWarps);
   let assemblyFormat = "`<` $kind `warps` $rowWarps `by` $keyWarps `>`";
+  let genVerifyDecl = 1;
 }
 
-def Attn_SharedAttr : Attn_Attr<"Shared", "shared"> {
+def Attn_SharedAttr : Attn_Attr<"Shared", "shared", [
+    DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let summary = "a tensor in shared memory";
   let description = [{
     Rows lie one behind another; the 16-byte chunk `c` of row `r` stands at
@@ -248,6 +253,7 @@ def Attn_SharedAttr : Attn_Attr<"Shared", "shared"> {
   }];
   let parameters = (ins "int64_t":$swizzle);
   let assemblyFormat = "`<` `swizzle` $swizzle `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // TOKENTILE_DIALECT_ATTNATTRS_TD

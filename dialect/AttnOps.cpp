@@ -1,4 +1,5 @@
-//===- AttnOps.cpp - Verifiers and accessors of the attn ops --------------===//
+//===- AttnOps.cpp - Verifier and accessors of the attention spec
+//----------===//
 //
 // Each check carries the number of its constraint in dialect/README.md.
 //
@@ -14,9 +15,150 @@ using namespace tokentile::attn;
 #define GET_OP_CLASSES
 #include "dialect/AttnOps.cpp.inc"
 
-LogicalResult KernelOp::verify() { return success(); }
+//===----------------------------------------------------------------------===//
+// Constraints between clauses
+//===----------------------------------------------------------------------===//
 
-LogicalResult KernelOp::verifyRegions() { return success(); }
+static int64_t getBits(ElementKind element) {
+  switch (element) {
+  case ElementKind::BF16:
+  case ElementKind::FP16:
+    return 16;
+  case ElementKind::E4M3:
+  case ElementKind::Int8:
+    return 8;
+  case ElementKind::NVFP4:
+    return 4;
+  }
+  return 0;
+}
+
+static int64_t getRowBytes(StorageAttr storage, int64_t width) {
+  return width * getBits(storage.getElement()) / 8;
+}
+
+// One plane: what its storage asks of the width of its rows.
+static LogicalResult verifyStorage(KernelOp op, StringRef plane,
+                                   StorageAttr storage, int64_t width) {
+  if (storage.getGroup() && width % storage.getGroup() != 0) // C36
+    return op.emitOpError()
+           << "expected 'of' in '" << plane << "' to divide a row of " << width
+           << ", got " << storage.getGroup();
+  if (storage.getRotation() == Rotation::Hadamard &&
+      !llvm::isPowerOf2_64(width)) // C37
+    return op.emitOpError() << "expected rows of a power of two for 'rotated' "
+                               "in '"
+                            << plane << "', got " << width;
+  return success();
+}
+
+static LogicalResult verifyPaging(KernelOp op) {
+  PagingAttr paging = op.getPaging();
+  HeadsAttr heads = op.getHeads();
+  int64_t slot =
+      heads.getKv() * std::max(getRowBytes(op.getKeys(), heads.getDim()),
+                               getRowBytes(op.getValues(), op.getValueDim()));
+  if (paging.getSlotStride() && paging.getSlotStride() < slot) // C38
+    return op.emitOpError() << "expected 'slot_stride' of at least " << slot
+                            << " bytes, got " << paging.getSlotStride();
+  int64_t ring = paging.getRing();
+  if (ring && op.getSees().getPrefix() == PrefixKind::All) // C39
+    return op.emitOpError()
+           << "expected 'prefix' left or symmetric for a 'ring', got all";
+  int64_t tokens = op.getTokens();
+  if (ring && ring - tokens < op.getSees().getWindow()) // C40
+    return op.emitOpError()
+           << "expected 'ring' to hold 'within' " << op.getSees().getWindow()
+           << " and 'tokens' " << tokens << ", got " << ring;
+  return success();
+}
+
+static LogicalResult verifyFactor(KernelOp op, StringRef name,
+                                  std::optional<APFloat> value) {
+  if (!value || (value->isFiniteNonZero() && !value->isNegative()))
+    return success();
+  SmallString<16> text;
+  value->toString(text);
+  return op.emitOpError() << "expected '" << name
+                          << "' to be finite and positive, got " << text;
+}
+
+static LogicalResult verifyLatent(KernelOp op) {
+  if (!op.getLatent())
+    return success();
+  if (op.getKeys() != op.getValues()) // C43
+    return op.emitOpError() << "expected 'values' stored as 'keys' when "
+                               "'latent', got "
+                            << op.getValues() << " and " << op.getKeys();
+  if (op.getValueDim() > op.getHeads().getDim()) // C44
+    return op.emitOpError()
+           << "expected 'value_dim' of at most 'dim' " << op.getHeads().getDim()
+           << " when 'latent', got " << op.getValueDim();
+  return success();
+}
+
+// What a dense block of quantised rows would be is not defined.
+static LogicalResult verifyDense(KernelOp op) {
+  if (op.getBlockKind() != BlockKind::Dense)
+    return success();
+  for (StorageAttr storage : {op.getKeys(), op.getValues()})
+    if (getBits(storage.getElement()) != 16) // C46
+      return op.emitOpError() << "expected 'keys' and 'values' of bf16 or fp16 "
+                                 "for 'block' dense, got "
+                              << stringifyElementKind(storage.getElement());
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  int64_t tokens = getTokens();
+  if (tokens < 1 || tokens > 64) // C35
+    return emitOpError() << "expected 'tokens' from 1 to 64, got " << tokens;
+  if (failed(verifyStorage(*this, "keys", getKeys(), getHeads().getDim())) ||
+      failed(verifyStorage(*this, "values", getValues(), getValueDim())) ||
+      failed(verifyPaging(*this)) ||
+      failed(verifyFactor(*this, "scale", getScale())) ||     // C41
+      failed(verifyFactor(*this, "softcap", getSoftcap())) || // C42
+      failed(verifyLatent(*this)) || failed(verifyDense(*this)))
+    return failure();
+  SplitAttr split = getSplitOrDefault();
+  int64_t keyTile = getScheduleOrDefault().getKeyTile();
+  if (split.getKind() == SplitKind::Keys && keyTile &&
+      split.getValue() % keyTile != 0) // C45
+    return emitOpError() << "expected 'split' keys in multiples of 'key_tile' "
+                         << keyTile << ", got " << split.getValue();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The score region
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelOp::verifyRegions() {
+  if (getScore().empty())
+    return success();
+  Builder builder(getContext());
+  Type index = builder.getIndexType();
+  SmallVector<Type> expected = {builder.getF32Type(), index, index, index};
+  if (!getScore().hasOneBlock() ||
+      getScore().getArgumentTypes() != TypeRange(expected)) // C47
+    return emitOpError() << "expected 'score' of one block of (f32, index, "
+                            "index, index), got "
+                         << getScore().getBlocks().size() << " of ("
+                         << getScore().getArgumentTypes() << ")";
+  Block &block = getScore().front();
+  if (!isa<YieldOp>(block.back())) // C48
+    return emitOpError() << "expected 'score' to end in 'attn.yield', got '"
+                         << block.back().getName() << "'";
+  for (Operation &op : block)
+    if (!isMemoryEffectFree(&op)) // C49
+      return op.emitOpError()
+             << "expected no side effects inside 'score', got some";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Clauses and their defaults
+//===----------------------------------------------------------------------===//
 
 int64_t KernelOp::getValueDim() {
   int64_t dim = getHeads().getValueDim();
@@ -66,10 +208,5 @@ int64_t KernelOp::getSlotStride(StorageAttr storage, int64_t dim) {
     return stride;
   bool interleaved = getPaging().getOrder() == PageOrderKind::NHD ||
                      getPaging().getOrder() == PageOrderKind::Contiguous;
-  return (interleaved ? getHeads().getKv() : 1) * dim * 2;
-}
-
-KernelOp ProgramOp::getPlan() {
-  return SymbolTable::lookupNearestSymbolFrom<KernelOp>(getOperation(),
-                                                        getKernelAttr());
+  return (interleaved ? getHeads().getKv() : 1) * getRowBytes(storage, dim);
 }

@@ -17,4 +17,13 @@
 #define GET_OP_CLASSES
 #include "dialect/AttnOps.h.inc"
 
+namespace tokentile::attn {
+
+/// Checks that a partial result fits together: `max` and `sum` have one entry
+/// for each row of `output`. Emits an error on `op` otherwise.
+mlir::LogicalResult verifyPartial(mlir::Operation *op, mlir::Value max,
+                                  mlir::Value sum, mlir::Value output);
+
+} // namespace tokentile::attn
+
 #endif // TOKENTILE_DIALECT_ATTNOPS_H

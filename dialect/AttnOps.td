@@ -11,7 +11,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Attn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Attn_Dialect, mnemonic, traits>;
 
-def Attn_KernelOp : Attn_Op<"kernel", [Symbol]> {
+def Attn_KernelOp : Attn_Op<"kernel", [Symbol, IsolatedFromAbove]> {
   let summary = "what an attention kernel computes and, if planned, how";
   let description = [{
     States one attention: for every request and every query row, the softmax
@@ -19,7 +19,8 @@ def Attn_KernelOp : Attn_Op<"kernel", [Symbol]> {
     `tokens` query tokens of one request are swept in one pass over the keys.
     Clauses come in the order of the grammar; one that is left out has the
     default that `dialect/README.md` names. The optional `score` region
-    maps (score, query head, query position, key position) to a new score.
+    maps (score, query head, query position, key position) to a new score; it
+    has no side effects and sees nothing outside.
 
     Example:
 
@@ -61,6 +62,7 @@ def Attn_KernelOp : Attn_Op<"kernel", [Symbol]> {
   let extraClassDeclaration = [{
     /// Query rows that share one kv head: tokens x group.
     int64_t getRows() { return getTokens() * getHeads().getGroup(); }
+    /// Elements of a value row.
     int64_t getValueDim();
     /// Factor on q.k, 1/sqrt(dim) unless given.
     double getScaleFactor();
@@ -78,6 +80,9 @@ def Attn_KernelOp : Attn_Op<"kernel", [Symbol]> {
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
   let summary = "returns the new score from a score region";
   let description = [{
+    Ends the `score` region of an `attn.kernel`. The score returned replaces
+    the one passed in, before the mask.
+
     Example:
 
     ```mlir

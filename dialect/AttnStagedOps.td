@@ -12,7 +12,7 @@
 include "dialect/AttnTileOps.td"
 include "dialect/AttnTypes.td"
 
-def Attn_AllocSharedOp : Attn_Op<"alloc_shared"> {
+def Attn_AllocSharedOp : Attn_ProgramPart<"alloc_shared"> {
   let summary = "reserves shared memory for the whole program";
   let description = [{
     `offset` is the first byte in the block's shared memory, a multiple of
@@ -28,9 +28,10 @@ def Attn_AllocSharedOp : Attn_Op<"alloc_shared"> {
   let arguments = (ins I64Attr:$offset);
   let results = (outs Attn_BufferType:$buffer);
   let assemblyFormat = "`at` $offset attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
 }
 
-def Attn_CopyQueryOp : Attn_Op<"copy_query"> {
+def Attn_CopyQueryOp : Attn_ProgramPart<"copy_query"> {
   let summary = "begins to copy this block's query rows to shared memory";
   let description = [{
     As `attn.load_query`. The copy is part of the issuing threads' next
@@ -45,9 +46,10 @@ def Attn_CopyQueryOp : Attn_Op<"copy_query"> {
   }];
   let arguments = (ins Attn_BufferType:$buffer);
   let assemblyFormat = "`to` $buffer attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
 }
 
-def Attn_AsyncCopyOp : Attn_Op<"async_copy"> {
+def Attn_AsyncCopyOp : Attn_ProgramPart<"async_copy"> {
   let summary = "begins to gather one tile into a slot of a buffer";
   let description = [{
     As `attn.load_tile`, into slot `slot`. The copy is part of the issuing
@@ -62,7 +64,7 @@ def Attn_AsyncCopyOp : Attn_Op<"async_copy"> {
     ```
   }];
   let arguments = (ins Attn_EnumAttr<Attn_Plane, "plane">:$plane, I32:$tile,
-                       AnyRankedTensor:$pages, Attn_BufferType:$buffer,
+                       Attn_PageIds:$pages, Attn_BufferType:$buffer,
                        I32:$slot);
   let assemblyFormat = [{
     `plane` `` $plane `of` $tile `through` $pages `to` $buffer `[` $slot `]`
@@ -70,9 +72,12 @@ def Attn_AsyncCopyOp : Attn_Op<"async_copy"> {
   }];
 }
 
-def Attn_AsyncCommitOp : Attn_Op<"async_commit"> {
+def Attn_AsyncCommitOp : Attn_ProgramPart<"async_commit"> {
   let summary = "closes the current group of copies";
   let description = [{
+    The copies that the issuing threads have begun since the last commit
+    complete together; a group may be empty.
+
     Example:
 
     ```mlir
@@ -82,7 +87,7 @@ def Attn_AsyncCommitOp : Attn_Op<"async_commit"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Attn_AsyncWaitOp : Attn_Op<"async_wait"> {
+def Attn_AsyncWaitOp : Attn_ProgramPart<"async_wait"> {
   let summary = "waits until at most `pending` newest groups are in flight";
   let description = [{
     Covers the copies of the waiting thread; a barrier makes them visible to
@@ -96,11 +101,14 @@ def Attn_AsyncWaitOp : Attn_Op<"async_wait"> {
   }];
   let arguments = (ins I64Attr:$pending);
   let assemblyFormat = "`pending` $pending attr-dict";
+  let hasVerifier = 1;
 }
 
-def Attn_BarrierOp : Attn_Op<"barrier"> {
+def Attn_BarrierOp : Attn_ProgramPart<"barrier"> {
   let summary = "all warps of the block meet";
   let description = [{
+    What any warp wrote to shared memory before is seen by every warp after.
+
     Example:
 
     ```mlir
@@ -110,26 +118,33 @@ def Attn_BarrierOp : Attn_Op<"barrier"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Attn_ViewOp : Attn_Op<"view"> {
+def Attn_ViewOp : Attn_ProgramPart<"view"> {
   let summary = "the tile in one slot of a buffer";
   let description = [{
+    Reads nothing: the result names the bytes of slot `slot`, which must have
+    arrived (`attn.async_wait`, `attn.barrier`) before an operation uses it.
+
     Example:
 
     ```mlir
     %t = attn.view %k[%slot]
         : !attn.buffer<3 of tensor<64x256xbf16, #attn.shared<swizzle 8>>>
+        -> tensor<64x256xbf16, #attn.shared<swizzle 8>>
     ```
   }];
   let arguments = (ins Attn_BufferType:$buffer, I32:$slot);
-  let results = (outs AnyRankedTensor:$tile);
+  let results = (outs Attn_Tile:$tile);
   let assemblyFormat = [{
     $buffer `[` $slot `]` attr-dict `:` type($buffer) `->` type($tile)
   }];
+  let hasVerifier = 1;
 }
 
-def Attn_ReadQueryOp : Attn_Op<"read_query"> {
+def Attn_ReadQueryOp : Attn_ProgramPart<"read_query"> {
   let summary = "query rows from shared memory to registers";
   let description = [{
+    Each warp reads the rows of its row warp, all dimensions of them.
+
     Example:
 
     ```mlir
@@ -137,19 +152,20 @@ def Attn_ReadQueryOp : Attn_Op<"read_query"> {
         -> tensor<64x128xbf16, #attn.fragment<query warps 4 by 1>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$source);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Attn_Tile:$source);
+  let results = (outs Attn_Tile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
 }
 
-def Attn_ReduceWarpsOp : Attn_Op<"reduce_warps", [
+def Attn_ReduceWarpsOp : Attn_ProgramPart<"reduce_warps", [
     AllTypesMatch<["max", "sum", "newMax", "newSum"]>,
     AllTypesMatch<["output", "result"]>]> {
   let summary = "combines the partial results of a block's key warps";
   let description = [{
-    As `attn.merge_partials`, over the key warps and through `scratch`, which
-    may share bytes with buffers no longer read. Afterwards key warp 0 holds
-    the result.
+    As `attn.merge_partials`, over the key warps and through shared memory from
+    byte `offset`, which may share bytes with buffers no longer read.
+    Afterwards key warp 0 holds the result.
 
     Example:
 
@@ -159,14 +175,15 @@ def Attn_ReduceWarpsOp : Attn_Op<"reduce_warps", [
           tensor<48x256xf32, #attn.fragment<output warps 3 by 2>>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$max, AnyRankedTensor:$sum,
-                       AnyRankedTensor:$output, I64Attr:$offset);
-  let results = (outs AnyRankedTensor:$newMax, AnyRankedTensor:$newSum,
-                      AnyRankedTensor:$result);
+  let arguments = (ins Attn_Rows:$max, Attn_Rows:$sum,
+                       Attn_Matrix:$output, I64Attr:$offset);
+  let results = (outs Attn_Rows:$newMax, Attn_Rows:$newSum,
+                      Attn_Matrix:$result);
   let assemblyFormat = [{
     $max `,` $sum `,` $output `at` $offset attr-dict `:` type($max) `,`
     type($output)
   }];
+  let hasVerifier = 1;
 }
 
 #endif // TOKENTILE_DIALECT_ATTNSTAGEDOPS_TD

@@ -12,8 +12,32 @@
 
 include "dialect/AttnOps.td"
 
-def Attn_ProgramOp : Attn_Op<"program", [Symbol, IsolatedFromAbove,
-                                         NoTerminator, SingleBlock]> {
+// C52
+def Attn_InsideProgram
+    : PredOpTrait<"it stands inside an 'attn.program'",
+                  CPred<"$_op.getParentOfType<::tokentile::attn::ProgramOp>()">>;
+
+class Attn_ProgramPart<string mnemonic, list<Trait> traits = []>
+    : Attn_Op<mnemonic, !listconcat([Attn_InsideProgram], traits)>;
+
+// Rows by columns, of any element.
+def Attn_Tile : RankedTensorOf<
+    [AnyType], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "static 2-D tensor">;
+
+// Scores and outputs, which are fp32.
+def Attn_Matrix : RankedTensorOf<
+    [F32], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "static 2-D tensor">;
+
+// One fp32 number for each row.
+def Attn_Rows : RankedTensorOf<
+    [F32], [HasStaticShapePred, HasAnyRankOfPred<[1]>], "static 1-D tensor">;
+
+def Attn_PageIds : RankedTensorOf<
+    [I32], [HasStaticShapePred, HasAnyRankOfPred<[1]>], "static 1-D tensor">;
+
+def Attn_ProgramOp : Attn_Op<"program", [
+    Symbol, IsolatedFromAbove, NoTerminator, SingleBlock,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the sweep or the merge of a planned kernel";
   let description = [{
     Runs once for each block of the grid: (split, kv head and row block,
@@ -23,7 +47,7 @@ def Attn_ProgramOp : Attn_Op<"program", [Symbol, IsolatedFromAbove,
     Example:
 
     ```mlir
-    attn.program @verify_q24_sweep sweep of @verify_q24 { ... }
+    attn.program @verify_q24_sweep role<sweep> of @verify_q24 { ... }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
@@ -33,6 +57,7 @@ def Attn_ProgramOp : Attn_Op<"program", [Symbol, IsolatedFromAbove,
   let assemblyFormat = [{
     $sym_name `role` `` $role `of` $kernel $body attr-dict
   }];
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// The plan this program belongs to, or null if there is none.
     KernelOp getPlan();
@@ -43,7 +68,7 @@ def Attn_ProgramOp : Attn_Op<"program", [Symbol, IsolatedFromAbove,
 // What a block knows
 //===----------------------------------------------------------------------===//
 
-def Attn_RequestOp : Attn_Op<"request", [Pure]> {
+def Attn_RequestOp : Attn_ProgramPart<"request", [Pure]> {
   let summary = "lengths and positions of this block's request";
   let description = [{
     `length` keys in all, block rows included, clamped to the bound of the
@@ -61,9 +86,12 @@ def Attn_RequestOp : Attn_Op<"request", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Attn_SplitIdOp : Attn_Op<"split_id", [Pure]> {
+def Attn_SplitIdOp : Attn_ProgramPart<"split_id", [Pure]> {
   let summary = "which split of how many this block sweeps";
   let description = [{
+    `split` counts from 0 to `splits - 1`. How many keys that makes is the
+    program's own arithmetic.
+
     Example:
 
     ```mlir
@@ -78,7 +106,7 @@ def Attn_SplitIdOp : Attn_Op<"split_id", [Pure]> {
 // Tiles in, tiles out
 //===----------------------------------------------------------------------===//
 
-def Attn_LoadQueryOp : Attn_Op<"load_query"> {
+def Attn_LoadQueryOp : Attn_ProgramPart<"load_query"> {
   let summary = "this block's query rows, in the keys' element type";
   let description = [{
     Row `r` is query token `r div group`, head `kv head * group + r mod group`.
@@ -90,11 +118,11 @@ def Attn_LoadQueryOp : Attn_Op<"load_query"> {
     %q = attn.load_query : tensor<96x256xbf16>
     ```
   }];
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs Attn_Tile:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
-def Attn_LookupPagesOp : Attn_Op<"lookup_pages"> {
+def Attn_LookupPagesOp : Attn_ProgramPart<"lookup_pages"> {
   let summary = "page ids of one tile of keys";
   let description = [{
     The table entries of the pages that tile `tile` touches. Entries past the
@@ -107,11 +135,11 @@ def Attn_LookupPagesOp : Attn_Op<"lookup_pages"> {
     ```
   }];
   let arguments = (ins I32:$tile);
-  let results = (outs AnyRankedTensor:$pages);
+  let results = (outs Attn_PageIds:$pages);
   let assemblyFormat = "$tile attr-dict `:` type($pages)";
 }
 
-def Attn_LoadTileOp : Attn_Op<"load_tile"> {
+def Attn_LoadTileOp : Attn_ProgramPart<"load_tile"> {
   let summary = "gathers one tile of keys or values";
   let description = [{
     Keys `tile * K` to `tile * K + K - 1` of this block's kv head, from the
@@ -122,19 +150,20 @@ def Attn_LoadTileOp : Attn_Op<"load_tile"> {
     Example:
 
     ```mlir
-    %k = attn.load_tile keys of %t through %pages : tensor<64x256xbf16>
+    %k = attn.load_tile plane<keys> of %t through %pages
+        : tensor<1xi32> -> tensor<64x256xbf16>
     ```
   }];
   let arguments = (ins Attn_EnumAttr<Attn_Plane, "plane">:$plane, I32:$tile,
-                       AnyRankedTensor:$pages);
-  let results = (outs AnyRankedTensor:$result);
+                       Attn_PageIds:$pages);
+  let results = (outs Attn_Tile:$result);
   let assemblyFormat = [{
     `plane` `` $plane `of` $tile `through` $pages attr-dict `:`
     type($pages) `->` type($result)
   }];
 }
 
-def Attn_StoreResultOp : Attn_Op<"store_result"> {
+def Attn_StoreResultOp : Attn_ProgramPart<"store_result"> {
   let summary = "writes the output rows, or the partial result of a split";
   let description = [{
     Without `partial`: output row = `output / sum` (or what the spec says of an
@@ -149,15 +178,16 @@ def Attn_StoreResultOp : Attn_Op<"store_result"> {
         : tensor<96xf32>, tensor<96xf32>, tensor<96x256xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$max, AnyRankedTensor:$sum,
-                       AnyRankedTensor:$output, UnitAttr:$partial);
+  let arguments = (ins Attn_Rows:$max, Attn_Rows:$sum,
+                       Attn_Matrix:$output, UnitAttr:$partial);
   let assemblyFormat = [{
     $max `,` $sum `,` $output (`partial` $partial^)? attr-dict `:`
     type($max) `,` type($sum) `,` type($output)
   }];
+  let hasVerifier = 1;
 }
 
-def Attn_MergePartialsOp : Attn_Op<"merge_partials"> {
+def Attn_MergePartialsOp : Attn_ProgramPart<"merge_partials"> {
   let summary = "combines the partial results of all splits of one row";
   let description = [{
     max = max_s m_s; sum = sum_s 2^(m_s - max) l_s; output likewise. Splits are
@@ -170,20 +200,24 @@ def Attn_MergePartialsOp : Attn_Op<"merge_partials"> {
         : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
     ```
   }];
-  let results = (outs AnyRankedTensor:$max, AnyRankedTensor:$sum,
-                      AnyRankedTensor:$output);
+  let results = (outs Attn_Rows:$max, Attn_Rows:$sum,
+                      Attn_Matrix:$output);
   let assemblyFormat = [{
     attr-dict `:` type($max) `,` type($sum) `,` type($output)
   }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
 // Mathematics
 //===----------------------------------------------------------------------===//
 
-def Attn_ScoresOp : Attn_Op<"scores", [Pure]> {
+def Attn_ScoresOp : Attn_ProgramPart<"scores", [Pure]> {
   let summary = "S = Q K^T in fp32, unscaled";
   let description = [{
+    `query` is [R, D], `keys` are [K, D], both of the keys' element type;
+    products are exact and summed in fp32.
+
     Example:
 
     ```mlir
@@ -191,15 +225,17 @@ def Attn_ScoresOp : Attn_Op<"scores", [Pure]> {
         : tensor<96x256xbf16>, tensor<64x256xbf16> -> tensor<96x64xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$keys);
-  let results = (outs AnyRankedTensor:$scores);
+  let arguments = (ins Attn_Tile:$query, Attn_Tile:$keys);
+  let results = (outs Attn_Matrix:$scores);
   let assemblyFormat = [{
     $query `,` $keys attr-dict `:` type($query) `,` type($keys) `->`
     type($scores)
   }];
+  let hasVerifier = 1;
 }
 
-def Attn_MaskOp : Attn_Op<"mask", [AllTypesMatch<["scores", "result"]>]> {
+def Attn_MaskOp : Attn_ProgramPart<"mask", [
+    AllTypesMatch<["scores", "result"]>]> {
   let summary = "sets the scores of unseen keys to minus infinity";
   let description = [{
     Score (r, j) of tile `tile` is kept if row `r` sees key `tile * K + j`, by
@@ -211,14 +247,14 @@ def Attn_MaskOp : Attn_Op<"mask", [AllTypesMatch<["scores", "result"]>]> {
     %x = attn.mask %s of %t : tensor<96x64xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$scores, I32:$tile);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Attn_Matrix:$scores, I32:$tile);
+  let results = (outs Attn_Matrix:$result);
   let assemblyFormat = [{
     $scores `of` $tile attr-dict `:` type($result)
   }];
 }
 
-def Attn_SoftmaxOp : Attn_Op<"softmax", [
+def Attn_SoftmaxOp : Attn_ProgramPart<"softmax", [
     Pure, AllTypesMatch<["max", "sum", "alpha", "newMax", "newSum"]>]> {
   let summary = "one online step: probabilities and new statistics";
   let description = [{
@@ -235,20 +271,24 @@ def Attn_SoftmaxOp : Attn_Op<"softmax", [
         : tensor<96x64xf32>, tensor<96xf32> -> tensor<96x64xbf16>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$scores, AnyRankedTensor:$max,
-                       AnyRankedTensor:$sum);
-  let results = (outs AnyRankedTensor:$probabilities, AnyRankedTensor:$alpha,
-                      AnyRankedTensor:$newMax, AnyRankedTensor:$newSum);
+  let arguments = (ins Attn_Matrix:$scores, Attn_Rows:$max,
+                       Attn_Rows:$sum);
+  let results = (outs Attn_Tile:$probabilities, Attn_Rows:$alpha,
+                      Attn_Rows:$newMax, Attn_Rows:$newSum);
   let assemblyFormat = [{
     $scores `,` $max `,` $sum attr-dict `:` type($scores) `,` type($max)
     `->` type($probabilities)
   }];
+  let hasVerifier = 1;
 }
 
-def Attn_AccumulateOp : Attn_Op<"accumulate", [
+def Attn_AccumulateOp : Attn_ProgramPart<"accumulate", [
     Pure, AllTypesMatch<["output", "result"]>]> {
   let summary = "O' = alpha O + P V in fp32";
   let description = [{
+    `alpha` scales each row of `output`, as `attn.softmax` returned it.
+    Probabilities and values are of the values' element type.
+
     Example:
 
     ```mlir
@@ -257,13 +297,14 @@ def Attn_AccumulateOp : Attn_Op<"accumulate", [
           tensor<64x256xbf16>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$output, AnyRankedTensor:$alpha,
-                       AnyRankedTensor:$probabilities, AnyRankedTensor:$values);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Attn_Matrix:$output, Attn_Rows:$alpha,
+                       Attn_Tile:$probabilities, Attn_Tile:$values);
+  let results = (outs Attn_Matrix:$result);
   let assemblyFormat = [{
     $output `,` $alpha `,` $probabilities `,` $values attr-dict `:`
     type($result) `,` type($alpha) `,` type($probabilities) `,` type($values)
   }];
+  let hasVerifier = 1;
 }
 
 #endif // TOKENTILE_DIALECT_ATTNTILEOPS_TD

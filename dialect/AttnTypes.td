@@ -16,6 +16,7 @@ def Attn_BufferType : TypeDef<Attn_Dialect, "Buffer"> {
   }];
   let parameters = (ins "int64_t":$stages, "::mlir::RankedTensorType":$tile);
   let assemblyFormat = "`<` $stages `of` $tile `>`";
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Bytes of one slot.
     int64_t getSlotBytes() const {

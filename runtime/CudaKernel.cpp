@@ -127,7 +127,7 @@ private:
       return status;
     // From sm_90 on the merge contains griddepcontrol.wait.
     return launchFunction(owner.driver(), merge, plan.mergeGrid,
-                          {info().mergeThreads, 1, 1}, /*sharedBytes=*/0,
+                          {info().mergeThreads, 1, 1}, info().mergeSharedBytes,
                           handle, params,
                           /*overlap=*/chipNumber(info().chip) >= 90);
   }

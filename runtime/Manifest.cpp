@@ -76,6 +76,7 @@ void visitFields(Info &info, Visit visit) {
   visit("threads", info.threads);
   visit("mergeThreads", info.mergeThreads);
   visit("sharedBytes", info.sharedBytes);
+  visit("mergeSharedBytes", info.mergeSharedBytes);
   visit("blocksPerSm", info.blocksPerSm);
 }
 

@@ -1,0 +1,95 @@
+// Constraints of operations over tiles, one case each.
+//
+// RUN: ninfer-opt %s -split-input-file -verify-diagnostics
+
+// C54: rows meet keys over one dimension.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %q = attn.load_query : tensor<32x128xbf16>
+  %k = arith.constant dense<0.0> : tensor<64x256xbf16>
+  // expected-error@+1 {{'attn.scores' op expected [R, D] x [K, D] -> [R, K], got [32, 128] x [64, 256] -> [32, 64]}}
+  %s = attn.scores %q, %k
+      : tensor<32x128xbf16>, tensor<64x256xbf16> -> tensor<32x64xf32>
+}
+
+// -----
+
+// C55: factors have one element type.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %q = attn.load_query : tensor<32x128xbf16>
+  %k = arith.constant dense<0.0> : tensor<64x128xf16>
+  // expected-error@+1 {{'attn.scores' op expected factors of one element type, got 'bf16' and 'f16'}}
+  %s = attn.scores %q, %k
+      : tensor<32x128xbf16>, tensor<64x128xf16> -> tensor<32x64xf32>
+}
+
+// -----
+
+// C56: statistics belong to the rows of the scores.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %s = arith.constant dense<0.0> : tensor<32x64xf32>
+  %m = arith.constant dense<0.0> : tensor<16xf32>
+  // expected-error@+1 {{'attn.softmax' op expected [R, K], [R] -> [R, K], got [32, 64], [16] -> [32, 64]}}
+  %p, %alpha, %m1, %l1 = attn.softmax %s, %m, %m
+      : tensor<32x64xf32>, tensor<16xf32> -> tensor<32x64xbf16>
+}
+
+// -----
+
+// C57: probabilities meet values over the keys.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %o = arith.constant dense<0.0> : tensor<32x128xf32>
+  %a = arith.constant dense<0.0> : tensor<32xf32>
+  %p = arith.constant dense<0.0> : tensor<32x64xbf16>
+  %v = arith.constant dense<0.0> : tensor<32x128xbf16>
+  // expected-error@+1 {{'attn.accumulate' op expected [R, D], [R], [R, K], [K, D], got [32, 128], [32], [32, 64], [32, 128]}}
+  %o1 = attn.accumulate %o, %a, %p, %v
+      : tensor<32x128xf32>, tensor<32xf32>, tensor<32x64xbf16>,
+        tensor<32x128xbf16>
+}
+
+// -----
+
+// C58: a partial result is of one set of rows.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %o = arith.constant dense<0.0> : tensor<32x128xf32>
+  %m = arith.constant dense<0.0> : tensor<16xf32>
+  %l = arith.constant dense<0.0> : tensor<32xf32>
+  // expected-error@+1 {{'attn.store_result' op expected 'max' and 'sum' of 32 rows as 'output', got 16 and 32}}
+  attn.store_result %m, %l, %o
+      : tensor<16xf32>, tensor<32xf32>, tensor<32x128xf32>
+}

@@ -1,0 +1,235 @@
+//===- Cases.cpp - Seeded (spec, problem) pairs ---------------------------===//
+
+#include "test/numerics/Cases.h"
+#include "test/numerics/Random.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tokentile {
+
+namespace {
+
+/// Draws one case, axis by axis.
+class CaseMaker {
+public:
+  CaseMaker(uint64_t seed, int index) : random(seed, uint64_t(index)) {}
+
+  Case make() {
+    drawShape();
+    std::string sees = drawSees();
+    std::string keys = random.pick({"bf16", "fp16"});
+    std::string values = random.pick({"bf16", "fp16"});
+    std::string paging = drawPaging();
+    dense = random.oneIn(3);
+    std::string query = drawQuery();
+    std::string output = drawOutput();
+    std::string scale = drawScale();
+    result.specText =
+        "attn.kernel @numerics heads<" + std::to_string(group * kv) + " over " +
+        std::to_string(kv) + ", dim " + std::to_string(dim) + "> tokens<" +
+        std::to_string(tokens) + "> sees<" + sees + "> keys<" + keys +
+        "> values<" + values + "> paging<" + paging + "> block<" +
+        (dense ? "dense" : "in_pages") + "> query<" + query + "> output<" +
+        output + ">" + scale + " split<" + drawSplit() + ">";
+    drawNumbers();
+    drawBatch();
+    return std::move(result);
+  }
+
+private:
+  void drawShape();
+  std::string drawSees();
+  std::string drawPaging();
+  std::string drawQuery();
+  std::string drawOutput();
+  std::string drawScale();
+  std::string drawSplit();
+  void drawNumbers();
+  void drawBatch();
+  int32_t drawContext(int32_t columns);
+
+  Random random;
+  Case result;
+  int64_t group, tokens, kv, dim;
+  int64_t page = 0;
+  bool dense = false, total = false;
+  std::string columns;
+};
+
+void CaseMaker::drawShape() {
+  group = random.pick({1, 2, 4, 5, 6, 7, 8, 16});
+  tokens = random.range(1, std::min<int64_t>(17, 128 / group));
+  kv = random.pick({1, 1, 2, 3});
+  dim = random.pick({64, 128, 256});
+}
+
+std::string CaseMaker::drawSees() {
+  std::string prefix = random.pick({"all", "left", "symmetric"});
+  std::string suffix = random.pick({"causal", "bidirectional"});
+  if (prefix != "all")
+    prefix +=
+        " within " + std::to_string(random.pick(
+                         {1, 2, 5, 16, 17, 63, 64, 100, 128, 300, 1024, 4096}));
+  return "prefix " + prefix + ", suffix " + suffix;
+}
+
+std::string CaseMaker::drawPaging() {
+  std::string order =
+      random.pick({"page_major", "head_major", "nhd", "contiguous"});
+  if (order == "contiguous")
+    return order;
+  page = random.pick({16, 32, 64, 128, 256});
+  std::string text = order + " page " + std::to_string(page);
+  if (order != "head_major" && random.oneIn(3))
+    result.interleave = Interleave::Pages;
+  if (order == "nhd" && random.oneIn(3)) {
+    result.interleave = Interleave::Slots;
+    text += " slot_stride " + std::to_string(2 * kv * dim * 2);
+  }
+  return text;
+}
+
+std::string CaseMaker::drawQuery() {
+  columns = random.pick({"uniform", "counted", "packed"});
+  total = random.oneIn(2);
+  std::string text = random.pick({"bf16", "fp16"});
+  text += random.pick({" token_major", " head_major"});
+  text += " columns " + columns;
+  if (random.oneIn(2)) {
+    text += " positions given";
+    result.positionShift = random.pick({0, 0, 0, -3, 5, 600});
+    result.positionStep = random.pick({1, 1, 2, 3});
+  } else {
+    text += " positions from_lengths";
+  }
+  return text + " lengths " + (total ? "total" : "context");
+}
+
+std::string CaseMaker::drawOutput() {
+  std::string text = random.pick({"bf16", "fp16"});
+  text += random.pick({" token_major", " head_major"});
+  if (random.oneIn(2))
+    text += " with lse";
+  text += random.pick({" empty zero", " empty nan"});
+  result.rowGap = random.pick({0, 0, 16, 32});
+  return text;
+}
+
+std::string CaseMaker::drawScale() {
+  if (!random.oneIn(4))
+    return "";
+  char text[32];
+  std::snprintf(text, sizeof(text), " scale<%.6f>",
+                random.pick({0.5, 1.5, 2.0}) / std::sqrt(double(dim)));
+  return text;
+}
+
+std::string CaseMaker::drawSplit() {
+  switch (random.range(0, 3)) {
+  case 0:
+    return "count of " + std::to_string(random.pick({1, 2, 3, 4, 7}));
+  case 1:
+    return "keys of " + std::to_string(random.pick({64, 128, 256, 512}));
+  default:
+    return "auto";
+  }
+}
+
+void CaseMaker::drawNumbers() {
+  result.numbers = random.pick(
+      {Numbers::Normal, Numbers::Normal, Numbers::Sharp, Numbers::Sharp,
+       Numbers::Mean, Numbers::Mean, Numbers::Growing, Numbers::Negative});
+  result.seed = random.next();
+}
+
+/// Edges are put at the end of the context or at the end of the block.
+int32_t CaseMaker::drawContext(int32_t columns) {
+  int64_t end = random.oneIn(2) ? columns : 0;
+  int64_t context = 0;
+  switch (random.range(0, 7)) {
+  case 0:
+    context = 0;
+    break;
+  case 1:
+    context = 1;
+    break;
+  case 2:
+    context = random.range(2, 40);
+    break;
+  case 3:
+  case 4:
+    context = (page ? page : 16) * random.range(1, 3) + random.range(-1, 1);
+    context -= end;
+    break;
+  case 5:
+    context = random.pick({32, 64, 128}) * random.range(1, 4) +
+              random.range(-1, 1) - end;
+    break;
+  case 6:
+    context = random.range(41, 700);
+    break;
+  default:
+    context = random.range(0, random.oneIn(8) ? 2500 : 300);
+    break;
+  }
+  return int32_t(std::max<int64_t>(context, 0));
+}
+
+void CaseMaker::drawBatch() {
+  result.batch = int32_t(random.range(1, 5));
+  for (int32_t b = 0; b < result.batch; ++b) {
+    int32_t count = int32_t(tokens);
+    if (columns != "uniform")
+      count = random.oneIn(6)   ? 0
+              : random.oneIn(4) ? int32_t(tokens)
+                                : int32_t(random.range(1, tokens));
+    int32_t context = drawContext(count);
+    bool padding = random.oneIn(10);
+    // A length without the block says nothing of the block: such padding has
+    // no columns.
+    if (padding && !total && columns != "uniform")
+      count = 0;
+    if (padding && (total || count == 0))
+      context = 0;
+    result.contexts.push_back(context);
+    result.columns.push_back(count);
+    bool empty = padding && total;
+    result.lengths.push_back(empty ? 0 : total ? context + count : context);
+  }
+}
+
+std::string join(const std::vector<int32_t> &values) {
+  std::string text;
+  for (int32_t value : values)
+    text += (text.empty() ? "" : " ") + std::to_string(value);
+  return "[" + text + "]";
+}
+
+} // namespace
+
+std::string Case::describe() const {
+  static const char *const numberNames[] = {"normal", "sharp", "mean",
+                                            "growing", "negative"};
+  static const char *const interleaveNames[] = {"none", "pages", "slots"};
+  return specText + "\n  batch " + std::to_string(batch) + " contexts " +
+         join(contexts) + " columns " + join(columns) + " lengths " +
+         join(lengths) + " position shift " + std::to_string(positionShift) +
+         " step " + std::to_string(positionStep) + " interleave " +
+         interleaveNames[int(interleave)] + " numbers " +
+         numberNames[int(numbers)] + " row gap " + std::to_string(rowGap) +
+         " seed " + std::to_string(seed);
+}
+
+Case makeCase(uint64_t seed, int index) {
+  return CaseMaker(seed, index).make();
+}
+
+std::vector<Case> makeCases(uint64_t seed, int count) {
+  std::vector<Case> cases;
+  for (int index = 0; index < count; ++index)
+    cases.push_back(makeCase(seed, index));
+  return cases;
+}
+
+} // namespace tokentile
