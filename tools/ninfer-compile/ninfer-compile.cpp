@@ -80,12 +80,13 @@ Status checkOptions(const Options &options) {
 }
 
 Status checkLevel(const std::string &emit, const ChipFacts &chip) {
-  bool needsGpu = emit == "staged" || emit == "nvvm" || emit == "ptx";
+  bool needsGpu =
+      emit == "staged" || emit == "machine" || emit == "nvvm" || emit == "ptx";
   if (needsGpu && chip.isHost())
     return Status(StatusCode::InvalidArgument,
                   "--emit '" + emit +
-                      "' does not go with --chip 'host'; spec, plan, tiles, "
-                      "machine and object work");
+                      "' does not go with --chip 'host'; spec, plan, tiles "
+                      "and object work");
   if (emit == "object" && !chip.isHost())
     return Status(StatusCode::InvalidArgument,
                   "--emit 'object' does not go with --chip '" +
