@@ -122,9 +122,8 @@ bool Decoder::decodeAddress(Operation *op) {
     return true;
   }
   if (auto addressOf = dyn_cast<LLVM::AddressOfOp>(op)) {
-    auto global =
-        SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
-            op, addressOf.getGlobalNameAttr());
+    auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
+        op, addressOf.getGlobalNameAttr());
     if (!global || global.getAddrSpace() != kSharedSpace ||
         global.getLinkage() != LLVM::Linkage::External)
       return refuse("expected the external dynamic shared memory");
@@ -150,8 +149,7 @@ bool Decoder::decodeAccess(Operation *op, Opcode opcode, Value address,
   unsigned size = llvm::divideCeil(width, 8) * leaves.size();
   if (width == 1 || size > 16 || !llvm::isPowerOf2_32(size))
     return refuse("expected 1, 2, 4, 8 or 16 bytes");
-  Slots entries =
-      opcode == Opcode::Load ? define(value) : Slots(slots(value));
+  Slots entries = opcode == Opcode::Load ? define(value) : Slots(slots(value));
   Instr &instr = emit(opcode, op);
   instr.a = slot(address);
   instr.width = width;

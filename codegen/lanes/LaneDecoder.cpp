@@ -225,8 +225,7 @@ bool Decoder::decodeOp(Operation *op) {
     return true;
   }
   // Each returns false without a reason for an operation of another kind.
-  return decodeElementwise(op) ||
-         (reason.empty() && decodeConstant(op)) ||
+  return decodeElementwise(op) || (reason.empty() && decodeConstant(op)) ||
          (reason.empty() && decodeAggregate(op)) ||
          (reason.empty() && decodeMemory(op)) ||
          (reason.empty() && decodeWarp(op)) ||

@@ -37,8 +37,7 @@ static std::string meet(const std::vector<Warp> &warps,
     bool ended = stops[other] == Warp::Stop::Done;
     return "warp " + std::to_string(waiting) + " waits at " +
            describe(warps[waiting].at().source) + " but warp " +
-           std::to_string(other) +
-           (ended ? " has ended at " : " waits at ") +
+           std::to_string(other) + (ended ? " has ended at " : " waits at ") +
            describe(warps[other].at().source);
   }
   return {};
@@ -75,12 +74,17 @@ llvm::Expected<LaneReport> LaneKernel::run(const KernelArgs &args, int x, int y,
     return llvm::createStringError("expected a size of shared memory, got " +
                                    llvm::Twine(options.sharedBytes));
   LaneReport report;
-  SharedMemory shared(*program, options.sharedBytes);
+  SharedMemory shared(*program, options.sharedBytes, options.lanesRace);
   std::vector<MemoryRange> ranges = options.global;
   ranges.push_back({&args, &args + 1, /*writable=*/false});
   GlobalMemory global(std::move(ranges));
-  Block block{*program, options,   shared, global,
-              report,   {x, y, z}, reinterpret_cast<uintptr_t>(&args)};
+  Block block{*program,
+              options,
+              shared,
+              global,
+              report,
+              {x, y, z},
+              reinterpret_cast<uintptr_t>(&args)};
 
   std::vector<Warp> warps;
   unsigned count = (options.threads + kLanes - 1) / kLanes;

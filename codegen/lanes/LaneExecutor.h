@@ -52,6 +52,10 @@ struct LaneOptions {
   /// Whether a read of shared bytes that nothing has written, or that a copy
   /// in flight will write, is an error rather than counted.
   bool poisonIsError = false;
+  /// Whether a lane that reads or overwrites what another lane of its warp
+  /// wrote, without bar.warp.sync or a barrier between, is a race too.
+  /// Hardware orders neither ordinary stores nor landed copies without.
+  bool lanesRace = false;
   /// Host memory that stands for global memory.
   std::vector<MemoryRange> global;
   /// Extents of the grid, for kernels that read them.

@@ -21,8 +21,9 @@ static std::string hex(uint64_t value) {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-SharedMemory::SharedMemory(const Program &program, int64_t size)
-    : program(program), bytes(size, kPoison), shadow(size) {}
+SharedMemory::SharedMemory(const Program &program, int64_t size, bool lanesRace)
+    : program(program), bytes(size, kPoison), shadow(size),
+      lanesRace(lanesRace) {}
 
 std::string SharedMemory::check(uint64_t address, unsigned size,
                                 unsigned alignment) const {
@@ -39,7 +40,7 @@ std::string SharedMemory::check(uint64_t address, unsigned size,
 std::string SharedMemory::race(const char *what, uint64_t address,
                                uint32_t other) const {
   return std::string("race on shared byte ") + hex(address) + ": " + what +
-         " by another warp without a barrier between, at " +
+         " without a barrier between, at " +
          describe(program.code[other].source);
 }
 
@@ -51,7 +52,9 @@ std::string SharedMemory::read(Accessor by, uint64_t address, unsigned size,
   for (uint64_t i = address; i < address + size; ++i) {
     Shadow &s = shadow[i];
     if (s.writeEpoch == epoch && s.writer != by.warp)
-      return race("read after a write", i, s.writeInstr);
+      return race("read after a write by another warp", i, s.writeInstr);
+    if (lanesRaceOn(s, by))
+      return race("read after a write by another lane", i, s.writeInstr);
     poisoned |= s.state != State::Written;
     if (s.readEpoch != epoch) {
       s.readEpoch = epoch;
@@ -69,11 +72,15 @@ std::string SharedMemory::markWritten(Accessor by, uint64_t address,
   for (uint64_t i = address; i < address + size; ++i) {
     Shadow &s = shadow[i];
     if (s.writeEpoch == epoch && s.writer != by.warp)
-      return race("write after a write", i, s.writeInstr);
+      return race("write after a write by another warp", i, s.writeInstr);
+    if (lanesRaceOn(s, by))
+      return race("write after a write by another lane", i, s.writeInstr);
     if (s.readEpoch == epoch && (s.readers & ~(1u << by.warp)))
-      return race("write after a read", i, s.readInstr);
+      return race("write after a read by another warp", i, s.readInstr);
     s.writeEpoch = epoch;
     s.writer = by.warp;
+    s.writerLane = by.lane;
+    s.writeSyncs = by.syncs;
     s.writeInstr = by.instr;
     s.state = state;
   }

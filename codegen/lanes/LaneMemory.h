@@ -19,17 +19,24 @@
 
 namespace tokentile::lanes {
 
-/// Who accesses memory: an instruction by its index, and a warp.
+/// The lane of an access that the whole warp makes together.
+constexpr uint8_t kWholeWarp = kLanes;
+
+/// Who accesses memory: an instruction by its index, a warp, the times that
+/// warp has synchronized its lanes, and a lane.
 struct Accessor {
   uint32_t instr;
+  uint32_t syncs;
   uint8_t warp;
+  uint8_t lane;
 };
 
 /// Addresses are offsets from the start of the block's shared memory. The
 /// functions that return a string return an empty one on success.
 class SharedMemory {
 public:
-  SharedMemory(const Program &program, int64_t size);
+  /// With `lanesRace`, lanes of one warp must synchronize too.
+  SharedMemory(const Program &program, int64_t size, bool lanesRace);
 
   /// Sets `poisoned` if a byte was never written or waits for a copy.
   std::string read(Accessor by, uint64_t address, unsigned size,
@@ -51,7 +58,9 @@ private:
     uint32_t readers = 0;
     uint32_t writeInstr = 0;
     uint32_t readInstr = 0;
+    uint32_t writeSyncs = 0;
     uint8_t writer = 0;
+    uint8_t writerLane = 0;
     State state = State::Unwritten;
   };
 
@@ -59,10 +68,16 @@ private:
   std::string markWritten(Accessor by, uint64_t address, unsigned size,
                           State state);
   std::string race(const char *what, uint64_t address, uint32_t other) const;
+  /// Whether another lane of the warp wrote the byte since its last sync.
+  bool lanesRaceOn(const Shadow &s, Accessor by) const {
+    return lanesRace && s.state != State::Unwritten && s.writer == by.warp &&
+           s.writeSyncs == by.syncs && s.writerLane != by.lane;
+  }
 
   const Program &program;
   std::vector<uint8_t> bytes;
   std::vector<Shadow> shadow;
+  bool lanesRace;
   uint32_t epoch = 1;
 };
 

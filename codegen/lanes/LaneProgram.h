@@ -7,7 +7,8 @@
 // barrier and go on later.
 //
 // A slot is an offset into the register file of a warp, in 32-bit words. A leaf
-// of up to 32 bits takes one word for each lane, zero-extended; a wider one two.
+// of up to 32 bits takes one word for each lane, zero-extended; a wider one
+// two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,6 +55,9 @@ enum class Opcode : uint8_t {
   DivU,
   RemS,
   RemU,
+  CeilDivS,
+  CeilDivU,
+  FloorDivS,
   And,
   Or,
   Xor,
@@ -101,13 +105,14 @@ enum class Opcode : uint8_t {
   // Bit casts between lists of leaves: width to width2 bits each.
   Recast, // list = sources then destinations, count = sources, imm = dests
   // Memory.
-  Load,  // a = address, list = leaves, imm = alignment, width = leaf bits
-  Store, // likewise
-  LdMatrix, // a = address, list = results, count = matrices, imm = transposed
-  Mma,      // list = A (4), B (2), C (4), D (4), kind = element type
+  Load,      // a = address, list = leaves, imm = alignment, width = leaf bits
+  Store,     // likewise
+  LdMatrix,  // a = address, list = results, count = matrices, imm = transposed
+  Mma,       // list = A (4), B (2), C (4), D (4), kind = element type
   CopyAsync, // dst = destination, a = source, b = source bytes, imm = size
   CommitGroup,
-  WaitGroup, // imm = groups still allowed in flight, -1: none, open one included
+  WaitGroup, // imm = groups still allowed in flight, -1: none, open one
+             // included
   // Between lanes: a = value or predicate, c = member mask.
   Shuffle, // b = offset, d = segment mask and clamp, list = validity if
            // count, imm = ShuffleKind

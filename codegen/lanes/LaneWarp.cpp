@@ -16,7 +16,7 @@ Warp::Warp(Block &block, unsigned index)
   full = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
   mask = full;
   // A value that was never defined is a NaN.
-  registers.assign(program.words, ~0u);
+  registers.assign((program.words + kLanes) * sizeof(uint32_t), 0xff);
   for (const Constant &constant : program.constants) {
     if (constant.width > 32)
       std::fill_n(longs(constant.slot), kLanes, constant.bits);
@@ -119,11 +119,10 @@ void Warp::beginLoop(const Instr &i) {
       !uniform(i, i.c, frame.step))
     return;
   if (frame.step <= 0)
-    return fail(-1, "expected a positive step, got " +
-                        std::to_string(frame.step));
-  bool any = frame.isUnsigned
-                 ? uint64_t(frame.current) < uint64_t(frame.bound)
-                 : frame.current < frame.bound;
+    return fail(-1,
+                "expected a positive step, got " + std::to_string(frame.step));
+  bool any = frame.isUnsigned ? uint64_t(frame.current) < uint64_t(frame.bound)
+                              : frame.current < frame.bound;
   if (!any) {
     pc = i.target;
     return;
@@ -211,6 +210,7 @@ void Warp::step(const Instr &i) {
     for (unsigned lane = 0; lane < kLanes; ++lane)
       if (active(lane) && !checkMembers(i, lane))
         return;
+    ++syncs;
     return;
   case Opcode::ConvertF:
   case Opcode::SIToFP:

@@ -1,4 +1,5 @@
-//===- LaneWarp.h - One warp, executing --------------------------*- C++ -*-===//
+//===- LaneWarp.h - One warp, executing --------------------------*- C++
+//-*-===//
 //
 // A warp is a program counter, an active mask with a stack of saved ones, a
 // register file and the copies in flight. It runs until a barrier, its end or
@@ -42,7 +43,10 @@ public:
   /// The instruction at which the warp stopped.
   const Instr &at() const { return program.code[pc]; }
   /// Lets a warp that stopped at a barrier pass it.
-  void passBarrier() { ++pc; }
+  void passBarrier() {
+    ++pc;
+    ++syncs;
+  }
   /// Why it stopped with an error.
   const std::string &error() const { return message; }
   size_t copiesInFlight() const { return copies.size(); }
@@ -65,12 +69,17 @@ private:
     std::array<uint8_t, 16> data;
   };
 
-  uint32_t *words(Slot slot) { return registers.data() + slot; }
+  // Each slot is only ever accessed as one of the two, or as bytes.
+  uint32_t *words(Slot slot) {
+    return reinterpret_cast<uint32_t *>(&registers[slot * sizeof(uint32_t)]);
+  }
   uint64_t *longs(Slot slot) {
-    return reinterpret_cast<uint64_t *>(registers.data() + slot);
+    return reinterpret_cast<uint64_t *>(&registers[slot * sizeof(uint32_t)]);
   }
   bool active(unsigned lane) const { return mask >> lane & 1; }
-  Accessor self() const { return {uint32_t(pc), uint8_t(index)}; }
+  Accessor self(unsigned lane) const {
+    return {uint32_t(pc), syncs, uint8_t(index), uint8_t(lane)};
+  }
 
   /// Records an error at the current instruction; lane -1 means the warp.
   void fail(int lane, const std::string &why);
@@ -90,8 +99,9 @@ private:
   bool uniform(const Instr &i, Slot slot, int64_t &value);
   void copyRegisters(const Instr &i);
   void special(const Instr &i);
-  // LaneWarpArith.cpp
+  // LaneWarpInteger.cpp
   void integer(const Instr &i);
+  // LaneWarpFloat.cpp
   void floating(const Instr &i);
   void convert(const Instr &i);
   void recast(const Instr &i);
@@ -117,8 +127,10 @@ private:
   uint32_t full;
   uint32_t mask;
   size_t pc = 0;
+  /// Times that the lanes have synchronized.
+  uint32_t syncs = 0;
   std::vector<Frame> frames;
-  std::vector<uint32_t> registers;
+  std::vector<unsigned char> registers;
   std::vector<uint32_t> scratch;
   std::vector<Copy> copies;
   /// Groups that each lane has committed.

@@ -35,8 +35,9 @@ void Warp::loadMatrix(const Instr &i) {
     for (unsigned row = 0; row < kRows; ++row) {
       unsigned lane = matrix * kRows + row;
       bool poisoned = false;
-      if (!check(lane, block.shared.read(self(), phase[row], kRowBytes,
-                                         kRowBytes, rows[row], poisoned)))
+      if (!check(lane,
+                 block.shared.read(self(kWholeWarp), phase[row], kRowBytes,
+                                   kRowBytes, rows[row], poisoned)))
         return;
       report.poisonReads += poisoned;
       if (poisoned && block.options.poisonIsError)

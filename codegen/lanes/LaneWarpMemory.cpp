@@ -42,8 +42,7 @@ void Warp::countBanks(const Instr &i, unsigned size) {
       continue;
     int64_t degree = bankDegree({phaseAddresses, count}, size);
     LaneReport &report = block.report;
-    int64_t &conflicts =
-        copies ? report.copyConflicts : report.sharedConflicts;
+    int64_t &conflicts = copies ? report.copyConflicts : report.sharedConflicts;
     int64_t &max = copies ? report.maxCopyDegree : report.maxSharedDegree;
     conflicts += degree - 1;
     max = std::max(max, degree);
@@ -62,7 +61,7 @@ void Warp::load(const Instr &i) {
     if (resolve(i, address)) {
       anyShared = true;
       bool poisoned = false;
-      if (!check(lane, block.shared.read(self(), address, size, i.imm, data,
+      if (!check(lane, block.shared.read(self(lane), address, size, i.imm, data,
                                          poisoned)))
         return;
       block.report.poisonReads += poisoned;
@@ -105,7 +104,7 @@ void Warp::store(const Instr &i) {
     if (resolve(i, address)) {
       anyShared = true;
       if (!check(lane,
-                 block.shared.write(self(), address, size, i.imm, data)))
+                 block.shared.write(self(lane), address, size, i.imm, data)))
         return;
     } else {
       if (!check(lane, block.global.write(address, size, i.imm, data)))
@@ -140,11 +139,11 @@ void Warp::copyAsync(const Instr &i) {
     uint64_t source = longs(i.a)[lane];
     if (source % size)
       return fail(lane, "source of the copy is not aligned to its size");
-    if (bytes && !check(lane, block.global.read(source, bytes, 1,
-                                                copy.data.data())))
+    if (bytes &&
+        !check(lane, block.global.read(source, bytes, 1, copy.data.data())))
       return;
     if (!check(lane,
-               block.shared.beginCopy(self(), copy.destination, size)))
+               block.shared.beginCopy(self(lane), copy.destination, size)))
       return;
     block.report.globalBytesRead += bytes;
     ++block.report.asyncCopies;
@@ -172,9 +171,9 @@ void Warp::waitGroup(const Instr &i) {
       copies[kept++] = copy;
       continue;
     }
-    if (!check(copy.lane, block.shared.write(self(), copy.destination,
-                                             copy.size, copy.size,
-                                             copy.data.data())))
+    if (!check(copy.lane,
+               block.shared.write(self(copy.lane), copy.destination, copy.size,
+                                  copy.size, copy.data.data())))
       return;
   }
   copies.resize(kept);

@@ -80,8 +80,8 @@ TEST_F(LaneCopyTest, ReadsPoisonWithoutWait) {
   EXPECT_EQ(report.unlandedCopies, 64);
 
   options.poisonIsError = true;
-  EXPECT_TRUE(has(copyThen("nvvm.barrier"),
-                  {"'llvm.load'", "nothing has written"}));
+  EXPECT_TRUE(
+      has(copyThen("nvvm.barrier"), {"'llvm.load'", "nothing has written"}));
 }
 
 TEST_F(LaneCopyTest, ReadsPoisonWhenTheWaitDoesNotCoverTheGroup) {
@@ -153,12 +153,16 @@ TEST_F(LaneCopyTest, PipelineOfThreeSlots) {
     scf.for %t = %c0 to %c2 step %c1 : i32 {
       %base = arith.muli %t, %c512 : i32
       %at = arith.addi %base, %line : i32
-      %d = llvm.getelementptr %shared[%at] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
-      %s = llvm.getelementptr %global[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
-      nvvm.cp.async.shared.global %d, %s, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      %d = llvm.getelementptr %shared[%at]
+          : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+      %s = llvm.getelementptr %global[%at]
+          : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
+      nvvm.cp.async.shared.global %d, %s, 16, cache = cg
+          : !llvm.ptr<3>, !llvm.ptr<1>
       nvvm.cp.async.commit.group
     }
-    %sum = scf.for %t = %c0 to %tiles step %c1 iter_args(%acc = %c0) -> (i32) : i32 {
+    %sum = scf.for %t = %c0 to %tiles step %c1
+        iter_args(%acc = %c0) -> (i32) : i32 {
       nvvm.cp.async.wait.group 1
       nvvm.barrier
       %next = arith.addi %t, %c2 : i32
@@ -169,9 +173,12 @@ TEST_F(LaneCopyTest, PipelineOfThreeSlots) {
         %from = arith.muli %next, %c512 : i32
         %toLine = arith.addi %to, %line : i32
         %fromLine = arith.addi %from, %line : i32
-        %d = llvm.getelementptr %shared[%toLine] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
-        %s = llvm.getelementptr %global[%fromLine] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
-        nvvm.cp.async.shared.global %d, %s, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+        %d = llvm.getelementptr %shared[%toLine]
+            : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+        %s = llvm.getelementptr %global[%fromLine]
+            : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
+        nvvm.cp.async.shared.global %d, %s, 16, cache = cg
+            : !llvm.ptr<3>, !llvm.ptr<1>
       }
       nvvm.cp.async.commit.group
       %slot = arith.remui %t, %c3 : i32
@@ -179,7 +186,8 @@ TEST_F(LaneCopyTest, PipelineOfThreeSlots) {
       %mirror = arith.subi %c31, %lane : i32
       %mirrorLine = arith.muli %mirror, %c16 : i32
       %at = arith.addi %base, %mirrorLine : i32
-      %p = llvm.getelementptr %shared[%at] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+      %p = llvm.getelementptr %shared[%at]
+          : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
       %v = llvm.load %p : !llvm.ptr<3> -> i32
       %new = arith.addi %acc, %v : i32
       scf.yield %new : i32

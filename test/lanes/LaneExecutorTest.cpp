@@ -112,8 +112,8 @@ TEST_F(LaneTest, ShufflesUpDownIndexAndClamp) {
     llvm.store %d, %mine : i32, !llvm.ptr)"),
             "");
   for (unsigned t = 0; t < 32; ++t)
-    EXPECT_EQ(out[t], (t < 2 ? t : t - 2) * 10000 +
-                          (t > 29 ? t : t + 2) * 100 + 4);
+    EXPECT_EQ(out[t],
+              (t < 2 ? t : t - 2) * 10000 + (t > 29 ? t : t + 2) * 100 + 4);
 }
 
 TEST_F(LaneTest, RefusesAShuffleThatNamesInactiveLanes) {
@@ -158,6 +158,30 @@ TEST_F(LaneTest, ApproximateInstructionsByName) {
             "");
   for (unsigned t = 0; t < 32; ++t)
     EXPECT_EQ(asFloat(out[t]), std::exp2(float(t)) * (t + 1));
+}
+
+TEST_F(LaneTest, DivisionsRoundTheirWay) {
+  ASSERT_EQ(run(R"(
+    %three = arith.constant 3 : i32
+    %ten = arith.constant 10 : i32
+    %a = arith.subi %lane, %c16 : i32
+    %trunc = arith.divsi %a, %three : i32
+    %floor = arith.floordivsi %a, %three : i32
+    %ceil = arith.ceildivsi %a, %three : i32
+    %rem = arith.remsi %a, %three : i32
+    %x = arith.muli %trunc, %ten : i32
+    %y = arith.addi %x, %floor : i32
+    %z = arith.muli %y, %ten : i32
+    %w = arith.addi %z, %ceil : i32
+    %v = arith.muli %w, %ten : i32
+    %u = arith.addi %v, %rem : i32
+    llvm.store %u, %mine : i32, !llvm.ptr)"),
+            "");
+  for (int t = 0; t < 32; ++t) {
+    int a = t - 16;
+    int floor = std::floor(a / 3.0), ceil = std::ceil(a / 3.0);
+    EXPECT_EQ(int(out[t]), ((a / 3 * 10 + floor) * 10 + ceil) * 10 + a % 3);
+  }
 }
 
 TEST_F(LaneTest, NarrowIntegersAndFloats) {

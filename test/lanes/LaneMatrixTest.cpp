@@ -84,7 +84,8 @@ protected:
           shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>,
           eltType = #nvvm.ld_st_matrix_elt_type<b16>}
           : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
-      )" + offsetB + R"(
+      )" + offsetB +
+               R"(
       %inB = arith.addi %offsetB, %c512 : i32
       %atB = llvm.getelementptr %shared[%inB]
           : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
@@ -100,7 +101,8 @@ protected:
       %b0 = llvm.extractvalue %b[0] : !llvm.struct<(i32, i32)>
       %b1 = llvm.extractvalue %b[1] : !llvm.struct<(i32, i32)>
       %one = arith.constant 1.0 : f32
-      )" + mma + R"(
+      )" + mma +
+               R"(
       // D: row lane / 4, columns 2 * (lane % 4) and next; then row + 8.
       %d0 = llvm.extractvalue %d[0] : !llvm.struct<(f32, f32, f32, f32)>
       %d1 = llvm.extractvalue %d[1] : !llvm.struct<(f32, f32, f32, f32)>
@@ -184,7 +186,8 @@ static std::string readRows(const std::string &chunk) {
     %row = arith.andi %lane, %c7 : i32
     %base = arith.muli %row, %c128 : i32
     %group = arith.divui %lane, %c8 : i32
-    )" + chunk + R"(
+    )" + chunk +
+         R"(
     %byte = arith.muli %chunk, %c16 : i32
     %offset = arith.addi %base, %byte : i32
     %at = llvm.getelementptr %shared[%offset]

@@ -112,7 +112,8 @@ TEST_F(LaneRaceTest, AWarpThatEndsWhileAnotherWaits) {
 }
 
 TEST_F(LaneRaceTest, WarpsAtDifferentBarriers) {
-  EXPECT_TRUE(has(run(R"(
+  EXPECT_TRUE(has(
+      run(R"(
     %c32 = arith.constant 32 : i32
     %first = arith.cmpi ult, %tid, %c32 : i32
     scf.if %first {
@@ -120,8 +121,7 @@ TEST_F(LaneRaceTest, WarpsAtDifferentBarriers) {
     } else {
       nvvm.barrier0
     })"),
-                  {"warp 0 waits at 'nvvm.barrier'",
-                   "warp 1 waits at 'nvvm.barrier0'"}));
+      {"warp 0 waits at 'nvvm.barrier'", "warp 1 waits at 'nvvm.barrier0'"}));
 }
 
 TEST_F(LaneRaceTest, BarrierInADivergentBranch) {
@@ -131,6 +131,24 @@ TEST_F(LaneRaceTest, BarrierInADivergentBranch) {
       nvvm.barrier
     })"),
                   {"'nvvm.barrier'", "not all lanes take"}));
+}
+
+TEST_F(LaneRaceTest, LanesOfAWarpSynchronizeWhenAsked) {
+  options.threads = 32;
+  const std::string store = R"(
+    %to = llvm.getelementptr %shared[%tid]
+        : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    llvm.store %tid, %to : i32, !llvm.ptr<3>)";
+  const std::string load = R"(
+    %other = arith.subi %c31, %tid : i32
+    %from = llvm.getelementptr %shared[%other]
+        : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %v = llvm.load %from : !llvm.ptr<3> -> i32)";
+  EXPECT_EQ(run(store + load), "");
+  options.lanesRace = true;
+  EXPECT_TRUE(has(run(store + load), {"lane 0", "write by another lane"}));
+  EXPECT_EQ(run(store + "\nnvvm.bar.warp.sync %all : i32" + load), "");
+  EXPECT_EQ(run(store + "\nnvvm.barrier" + load), "");
 }
 
 TEST_F(LaneRaceTest, WarpSyncIsNoBarrierOfTheBlock) {
