@@ -91,6 +91,7 @@ static std::optional<Opcode> elementwiseOpcode(StringRef name) {
       {"arith.cmpf", Opcode::CmpF},
       {"llvm.fcmp", Opcode::CmpF},
       {"llvm.intr.fma", Opcode::FmaF},
+      {"llvm.intr.fmuladd", Opcode::FmaF},
       {"math.fma", Opcode::FmaF},
       {"llvm.intr.exp2", Opcode::Exp2},
       {"math.exp2", Opcode::Exp2},

@@ -28,6 +28,7 @@ static const Named *findNamed(StringRef name) {
       {"llvm.nvvm.ex2.approx.f32", {Opcode::Exp2, 1}},
       {"llvm.nvvm.ex2.approx.ftz.f", {Opcode::Exp2Ftz, 1}},
       {"llvm.nvvm.ex2.approx.ftz", {Opcode::Exp2Ftz, 1}},
+      {"llvm.nvvm.ex2.approx.ftz.f32", {Opcode::Exp2Ftz, 1}},
       {"llvm.nvvm.ex2.approx", {Opcode::Exp2, 1}},
       {"llvm.nvvm.lg2.approx.f", {Opcode::Log2, 1}},
       {"llvm.nvvm.lg2.approx.ftz.f", {Opcode::Log2Ftz, 1}},

@@ -178,6 +178,43 @@ TEST_F(LaneMatrixTest, TransposedSecondOperand) {
   expectProduct();
 }
 
+/// Element (row, column) of an 8x8 matrix in shared memory is row * 8 + column;
+/// lane l stores what one ldmatrix gives it.
+static std::string identity(const std::string &layout) {
+  return R"(
+    %c7 = arith.constant 7 : i32
+    %low = arith.muli %lane, %c2 : i32
+    %high = arith.addi %low, %c1 : i32
+    %shifted = arith.shli %high, %c16 : i32
+    %pair = arith.ori %shifted, %low : i32
+    %to = llvm.getelementptr %shared[%lane]
+        : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    llvm.store %pair, %to : i32, !llvm.ptr<3>
+    %row = arith.andi %lane, %c7 : i32
+    %offset = arith.muli %row, %c16 : i32
+    %at = llvm.getelementptr %shared[%offset]
+        : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+    %m = nvvm.ldmatrix %at {num = 1 : i32, layout = #nvvm.mma_layout<)" +
+         layout + R"(>,
+        shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>,
+        eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
+    llvm.store %m, %mine : i32, !llvm.ptr)";
+}
+
+TEST_F(LaneMatrixTest, OneMatrixByRows) {
+  ASSERT_EQ(run(identity("row")), "");
+  for (unsigned l = 0; l < 32; ++l)
+    EXPECT_EQ(out[l], (2 * l + 1) << 16 | 2 * l);
+}
+
+TEST_F(LaneMatrixTest, OneMatrixTransposed) {
+  ASSERT_EQ(run(identity("col")), "");
+  for (unsigned l = 0; l < 32; ++l) {
+    unsigned first = l % 4 * 2 * 8 + l / 4;
+    EXPECT_EQ(out[l], (first + 8) << 16 | first);
+  }
+}
+
 /// One ldmatrix of eight rows of 128 bytes, with the address of chunk `chunk`.
 static std::string readRows(const std::string &chunk) {
   return R"(
