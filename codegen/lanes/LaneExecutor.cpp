@@ -7,6 +7,8 @@
 #include "codegen/lanes/LaneProgram.h"
 #include "codegen/lanes/LaneWarp.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace tokentile;
 using namespace tokentile::lanes;
 
@@ -74,6 +76,7 @@ llvm::Expected<LaneReport> LaneKernel::run(const KernelArgs &args, int x, int y,
     return llvm::createStringError("expected a size of shared memory, got " +
                                    llvm::Twine(options.sharedBytes));
   LaneReport report;
+  report.reached.resize(program->code.size());
   SharedMemory shared(*program, options.sharedBytes, options.lanesRace);
   std::vector<MemoryRange> ranges = options.global;
   ranges.push_back({&args, &args + 1, /*writable=*/false});
@@ -96,6 +99,19 @@ llvm::Expected<LaneReport> LaneKernel::run(const KernelArgs &args, int x, int y,
   for (const Warp &warp : warps)
     report.unlandedCopies += warp.copiesInFlight();
   return report;
+}
+
+std::vector<mlir::Operation *>
+LaneKernel::unreached(llvm::ArrayRef<LaneReport> reports) const {
+  std::vector<mlir::Operation *> result;
+  for (size_t i = 0; i < program->code.size(); ++i) {
+    auto reaches = [&](const LaneReport &report) { return report.reached[i]; };
+    mlir::Operation *op = program->code[i].source;
+    if (llvm::none_of(reports, reaches) &&
+        (result.empty() || result.back() != op))
+      result.push_back(op);
+  }
+  return result;
 }
 
 llvm::Expected<LaneReport>

@@ -27,6 +27,7 @@
 #include "codegen/KernelABI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -87,6 +88,8 @@ struct LaneReport {
   int64_t poisonReads = 0;
   int64_t globalBytesRead = 0;
   int64_t globalBytesWritten = 0;
+  /// For each instruction of the decoded kernel, whether a warp reached it.
+  std::vector<bool> reached;
 };
 
 namespace lanes {
@@ -114,6 +117,11 @@ public:
   /// locations. Memory written before the failure stays written.
   llvm::Expected<LaneReport> run(const KernelArgs &args, int x, int y, int z,
                                  const LaneOptions &options) const;
+
+  /// The operations that none of `reports` reached, in program order. What a
+  /// test never reaches it does not test.
+  std::vector<mlir::Operation *>
+  unreached(llvm::ArrayRef<LaneReport> reports) const;
 
 private:
   explicit LaneKernel(std::unique_ptr<lanes::Program> program);

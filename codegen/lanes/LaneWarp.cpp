@@ -248,6 +248,7 @@ void Warp::step(const Instr &i) {
 Warp::Stop Warp::run() {
   while (message.empty()) {
     const Instr &i = program.code[pc];
+    block.report.reached[pc] = true;
     ++block.report.instructions;
     block.report.laneOps += llvm::popcount(mask);
     switch (i.op) {

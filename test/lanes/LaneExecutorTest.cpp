@@ -77,6 +77,20 @@ TEST_F(LaneTest, LoopRotatesItsArguments) {
   EXPECT_EQ(out[0], 21u);
 }
 
+TEST_F(LaneTest, ListsOperationsThatNoWarpReached) {
+  ASSERT_EQ(run(R"(
+    %never = arith.cmpi slt, %lane, %c0 : i32
+    %v = scf.if %never -> (i32) {
+      %s = arith.shli %lane, %c1 : i32
+      scf.yield %s : i32
+    } else {
+      scf.yield %c1 : i32
+    }
+    llvm.store %v, %mine : i32, !llvm.ptr)"),
+            "");
+  EXPECT_EQ(unreached, (std::vector<std::string>{"arith.shli", "scf.yield"}));
+}
+
 TEST_F(LaneTest, RefusesDivergentLoopBounds) {
   EXPECT_TRUE(has(run(R"(
     scf.for %i = %c0 to %lane step %c1 : i32 {

@@ -76,10 +76,16 @@ protected:
     args.output = out.data();
     options.global = {{in.data(), in.data() + in.size(), false},
                       {out.data(), out.data() + out.size(), true}};
-    auto result = executeBlock(kernel, args, 3, 4, 5, options);
+    auto decoded = LaneKernel::decode(kernel);
+    if (!decoded)
+      return llvm::toString(decoded.takeError());
+    auto result = decoded->run(args, 3, 4, 5, options);
     if (!result)
       return llvm::toString(result.takeError());
     report = *result;
+    unreached.clear();
+    for (mlir::Operation *op : decoded->unreached(report))
+      unreached.push_back(op->getName().getStringRef().str());
     return "";
   }
 
@@ -96,6 +102,8 @@ protected:
   mlir::MLIRContext context;
   LaneOptions options;
   LaneReport report;
+  /// Names of the operations that the last run did not reach.
+  std::vector<std::string> unreached;
   std::vector<uint32_t> in = std::vector<uint32_t>(2048);
   std::vector<uint32_t> out = std::vector<uint32_t>(2048);
 };
