@@ -120,9 +120,9 @@ struct LaunchArgs {
   /// Pages of the pool, 0 if unknown. Head-major pages need it, or both head
   /// strides.
   int32_t poolPages = 0;
-  /// T, rows of the query and output tensors; 0 means batch * tokens. Packed
+  /// T, rows of the query and output tensors; -1 means batch * tokens. Packed
   /// head-major tensors need it, or their head stride.
-  int64_t queryTokens = 0;
+  int64_t queryTokens = -1;
 
   /// Strides in bytes; 0 means the dense one that KernelInfo implies.
   int64_t queryTokenStride = 0;

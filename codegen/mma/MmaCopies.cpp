@@ -138,7 +138,7 @@ void MmaEmitter::copyRows(AsyncCopyOp op, bool whole) {
     Value address = b.add(start, ahead % perLookup * stride);
     Value live;
     if (!whole) {
-      live = b.is(Lane::Predicate::slt, key, block->length);
+      live = block->keyIsHeld(b, key);
       if (dense) {
         Value own = block->denseAddress(b, op.getPlane(), key);
         Value paged = b.is(Lane::Predicate::slt, key, block->context);
