@@ -25,7 +25,7 @@ RowShape::RowShape(KernelOp plan) {
   rowBlocks = std::max<int64_t>(1, schedule.getRowBlocks());
   rowsPerBlock = llvm::divideCeil(rows, rowBlocks);
   if (schedule.getLowering() == LoweringKind::Mma)
-    rowsPerBlock = schedule.getRowWarps() * 16;
+    rowsPerBlock = schedule.getRowWarps() * schedule.getRowTiles() * 16;
 }
 
 BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,

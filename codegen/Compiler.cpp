@@ -287,14 +287,10 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
   info.splitValue = plan.getSplitOrDefault().getValue();
   if (schedule.getLowering() != LoweringKind::Mma)
     return info;
-  MmaSchedule mma;
-  mma.rowWarps = schedule.getRowWarps();
-  mma.keyWarps = schedule.getKeyWarps();
-  mma.keyTile = schedule.getKeyTile();
-  mma.stages = schedule.getStages();
+  MmaSchedule mma = readSchedule(schedule);
   info.threads = mma.threads();
   info.mergeThreads = mergeThreads(plan);
-  info.sharedBytes = sharedBytes(plan, mma);
+  info.sharedBytes = sharedLayout(plan, mma).bytes;
   info.mergeSharedBytes = mergeSharedBytes(plan);
   return info;
 }

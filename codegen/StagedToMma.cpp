@@ -96,12 +96,11 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
   LogicalResult lower(ProgramOp program, gpu::GPUModuleOp module) {
     KernelOp plan = program.getPlan();
     bool sweep = program.getRole() == ProgramRole::Sweep;
-    ScheduleAttr schedule = plan.getScheduleOrDefault();
     Lane b(program.getLoc(), &getContext());
     b.setInsertionPointToEnd(module.getBody());
-    int64_t threads = sweep
-                          ? schedule.getRowWarps() * schedule.getKeyWarps() * 32
-                          : mergeThreads(plan);
+    int64_t threads =
+        sweep ? readSchedule(plan.getScheduleOrDefault()).threads()
+              : mergeThreads(plan);
     LLVM::LLVMFuncOp function = declareKernel(
         b, program.getLoc(), program.getSymName(), threads, sweep);
     Block *entry = function.addEntryBlock(b);

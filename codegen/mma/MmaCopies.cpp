@@ -15,13 +15,13 @@ using namespace tokentile::attn;
 layout::CopyShape MmaEmitter::copyShape(int64_t rows) const {
   int64_t chunks = dim * 2 / layout::kChunk;
   int64_t threads =
-      layout::powerOfTwoBelow(rowWarps * keyWarps * layout::kWarp);
+      layout::powerOfTwoBelow(mma.threads());
   return {std::min(threads, rows * chunks), chunks, rows};
 }
 
 void MmaEmitter::whenCopying(layout::CopyShape shape,
                              llvm::function_ref<void()> body) {
-  if (shape.threads == rowWarps * keyWarps * layout::kWarp)
+  if (shape.threads == mma.threads())
     return body();
   b.when(b.lessThan(thread, shape.threads), body);
 }
@@ -39,7 +39,7 @@ Value MmaEmitter::copyTarget(Value base, layout::CopyShape shape, int64_t j) {
 }
 
 void MmaEmitter::emit(CopyQueryOp op) {
-  layout::CopyShape shape = copyShape(rowWarps * layout::kRows);
+  layout::CopyShape shape = copyShape(mma.rows());
   Value base = single(op.getBuffer());
   bool same =
       plan.getQueryOrDefault().getElement() == plan.getKeys().getElement();
