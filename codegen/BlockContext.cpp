@@ -48,6 +48,12 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
   emitRequest(b);
   if (program.getRole() == ProgramRole::Sweep) {
     emitPositions(b);
+    if (plan.getSees().getPrefix() != PrefixKind::All) {
+      int64_t reach = plan.getSees().getWindow() - 1;
+      Value oldest = arith::SubIOp::create(b, loc, minPosition,
+                                           constant(b, reach));
+      oldestKey = arith::MaxSIOp::create(b, loc, oldest, constant(b, 0));
+    }
     emitPools(b);
   }
 }
@@ -307,6 +313,15 @@ Value BlockContext::denseAddress(OpBuilder &b, Plane plane, Value key) {
   Value bytes = arith::MulIOp::create(
       b, loc, index, constant64(b, plan.getHeads().getDim() * 2));
   return arith::AddIOp::create(b, loc, dense[plane == Plane::Values], bytes);
+}
+
+Value BlockContext::keyIsHeld(OpBuilder &b, Value key) {
+  Value held = arith::CmpIOp::create(b, loc, CmpIPredicate::slt, key, length);
+  if (!oldestKey)
+    return held;
+  Value young = arith::CmpIOp::create(b, loc, CmpIPredicate::sge, key,
+                                      oldestKey);
+  return arith::AndIOp::create(b, loc, held, young);
 }
 
 Value BlockContext::sees(OpBuilder &b, Value position, Value key) {

@@ -57,6 +57,9 @@ public:
   mlir::Value tokenBase;
   mlir::Value minPosition;
   mlir::Value maxPosition;
+  /// The oldest key that some row's window admits; null without a window. The
+  /// slots of older keys may have been given away.
+  mlir::Value oldestKey;
 
   //===--- Rows
   //------------------------------------------------------------===//
@@ -91,6 +94,9 @@ public:
   /// i64 address of the row of key `key`, which lies in the dense block.
   mlir::Value denseAddress(mlir::OpBuilder &b, attn::Plane plane,
                            mlir::Value key);
+  /// i1: the request has key `key` and some row's window admits it. Memory of
+  /// other keys may hold anything and is not read.
+  mlir::Value keyIsHeld(mlir::OpBuilder &b, mlir::Value key);
   /// i1: a row at `position` sees key `key`.
   mlir::Value sees(mlir::OpBuilder &b, mlir::Value position, mlir::Value key);
 

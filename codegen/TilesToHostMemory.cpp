@@ -97,7 +97,7 @@ void Emitter::loadTile(Plane plane, Value tile, TileBuffer pages,
   h.loop(result.rows, 1, [&](Value index) {
     Value key = arith::AddIOp::create(h, first, h.toI32(index));
     h.branch(
-        h.compare(CmpIPredicate::slt, key, ctx.length),
+        ctx.keyIsHeld(h, key),
         [&] {
           Value pointer = keyPointer(plane, tile, key, pages);
           h.loop(result.columns, lanes, [&](Value column) {

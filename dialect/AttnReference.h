@@ -93,6 +93,8 @@ struct ReferenceResult {
   std::vector<double> logSumExp;
   /// Queries rounded to the keys' type, products and sums in fp32,
   /// probabilities rounded to the values' type, the output to its own.
+  /// Quantised rows, and the probabilities that meet them, are rounded to the
+  /// query's type.
   std::vector<double> naiveOutput;
   std::vector<double> naiveLogSumExp;
   /// [tokens, heads].

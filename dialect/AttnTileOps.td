@@ -143,8 +143,8 @@ def Attn_LoadTileOp : Attn_ProgramPart<"load_tile"> {
   let summary = "gathers one tile of keys or values";
   let description = [{
     Keys `tile * K` to `tile * K + K - 1` of this block's kv head, from the
-    pages or from the dense block. Rows at or past the request's length are
-    zero, whatever memory holds. Every such op is one read of those keys: the
+    pages or from the dense block. Rows at or past the request's length, and
+    rows that no query row's window admits, are zero, whatever memory holds. Every such op is one read of those keys: the
     count of sweeps is the count of these ops for a plane.
 
     Example:

@@ -141,6 +141,17 @@ T ReferenceEvaluator::scoreOf(T product, int64_t head, int64_t position,
   return score.isIdentity() ? value : T(score(value, head, position, key));
 }
 
+const double *ReferenceEvaluator::widen(StorageAttr storage, const double *row,
+                                        int64_t width,
+                                        std::vector<double> &out) {
+  if (isHalfWidth(storage.getElement()))
+    return row;
+  out.resize(width);
+  for (int64_t d = 0; d < width; ++d)
+    out[d] = roundTo(row[d], query.getElement());
+  return out.data();
+}
+
 void ReferenceEvaluator::setEmpty(int64_t token, int64_t head, double value) {
   int64_t row = token * heads.getQuery() + head;
   for (int64_t d = 0; d < valueDim; ++d)
@@ -159,13 +170,16 @@ void ReferenceEvaluator::finishRow(const std::vector<T> &scores,
     largest = std::max(largest, T(in.sinks[head]));
   T sum = kernel.getSink() ? std::exp(T(in.sinks[head]) - largest) : T(0);
   std::vector<T> sums(valueDim), sizes(valueDim), squares(valueDim);
+  std::vector<double> widened;
   for (size_t j = 0; j < scores.size(); ++j) {
     T p = std::exp(scores[j] - largest);
     sum += p;
     if (!exact)
       p = T(roundTo(p, probability));
+    const double *v =
+        exact ? values[j] : widen(valueStorage, values[j], valueDim, widened);
     for (int64_t d = 0; d < valueDim; ++d) {
-      T term = p * T(values[j][d]);
+      T term = p * T(v[d]);
       sums[d] += term;
       sizes[d] += std::fabs(term);
       squares[d] += term * term;
@@ -212,6 +226,7 @@ void ReferenceEvaluator::evaluateRow(const ReferenceRequest &request,
   std::vector<double> exact;
   std::vector<float> naive;
   std::vector<const double *> seen;
+  std::vector<double> widened;
   bool finite = false;
   for (int64_t key = 0; key < request.length; ++key) {
     if (!isSeen(request, token, position, key))
@@ -223,8 +238,9 @@ void ReferenceEvaluator::evaluateRow(const ReferenceRequest &request,
                                                valueDim, request, kvHead, key));
     exact.push_back(
         scoreOf(dot<double>(exactQuery.data(), k, dim), head, position, key));
-    naive.push_back(
-        scoreOf(dot<float>(roundedQuery.data(), k, dim), head, position, key));
+    naive.push_back(scoreOf(dot<float>(roundedQuery.data(),
+                                       widen(keyStorage, k, dim, widened), dim),
+                            head, position, key));
     finite |= exact.back() != -infinity;
     double size = sumOver<double>(
         dim, [&](int64_t d) { return std::fabs(exactQuery[d] * k[d]); });

@@ -48,6 +48,10 @@ private:
   void evaluateHead(const ReferenceRequest &request, int64_t kvHead);
   void evaluateRow(const ReferenceRequest &request, int64_t column,
                    int64_t head, DecodedRows &keys, DecodedRows &values);
+  /// The row as the naive computation meets it: quantised elements are rounded
+  /// to the query's type, into `out`.
+  const double *widen(StorageAttr storage, const double *row, int64_t width,
+                      std::vector<double> &out);
   template <typename T>
   T scoreOf(T product, int64_t head, int64_t position, int64_t key);
   template <typename T>

@@ -74,12 +74,21 @@ struct Plan {
   Extent sweepGrid;
   /// (rows, kvHeads, batch); launched only if splits > 1.
   Extent mergeGrid;
+  /// Dynamic shared memory of a merge block, in bytes. It starts while the
+  /// sweep's last blocks end; asking for more than it uses keeps the first free
+  /// multiprocessors from taking all of its blocks.
+  int32_t mergeSharedBytes = 0;
   /// Workspace of one launch in flight, in bytes; 0 with one split. Partial
   /// outputs lie at its start, partial statistics at `statsOffset`, both
   /// 256-byte aligned relative to the start.
   int64_t workspaceBytes = 0;
   int64_t statsOffset = 0;
 };
+
+/// Shared memory that lets no multiprocessor hold more than its share of
+/// `blocks` merge blocks, at least what the kernel needs.
+int32_t spreadMergeBytes(const KernelInfo &info, int64_t blocks,
+                         const DeviceFacts &facts);
 
 /// The number of splits for `bounds` on a device of so many multiprocessors.
 /// Auto fills multiprocessors * blocksPerSm blocks, but makes no more splits
@@ -120,9 +129,9 @@ struct LaunchArgs {
   /// Pages of the pool, 0 if unknown. Head-major pages need it, or both head
   /// strides.
   int32_t poolPages = 0;
-  /// T, rows of the query and output tensors; 0 means batch * tokens. Packed
+  /// T, rows of the query and output tensors; -1 means batch * tokens. Packed
   /// head-major tensors need it, or their head stride.
-  int64_t queryTokens = 0;
+  int64_t queryTokens = -1;
 
   /// Strides in bytes; 0 means the dense one that KernelInfo implies.
   int64_t queryTokenStride = 0;

@@ -86,9 +86,9 @@ Status setRowStrides(const Plan &plan, const LaunchArgs &args, bool headMajor,
   if (head != 0)
     return Status();
   int64_t tokens = args.queryTokens;
-  if (tokens == 0 && info.columns != Columns::Packed)
+  if (tokens < 0 && info.columns != Columns::Packed)
     tokens = int64_t(plan.bounds.batch) * info.tokens;
-  if (headMajor && tokens == 0)
+  if (headMajor && tokens < 0)
     return invalid(std::string("packed head-major ") + field +
                    " needs queryTokens or " + field + "HeadStride");
   head = headMajor ? tokens * row : row;

@@ -138,7 +138,7 @@ void MmaEmitter::copyRows(AsyncCopyOp op, bool whole) {
     Value address = b.add(start, ahead % perLookup * stride);
     Value live;
     if (!whole) {
-      live = b.is(Lane::Predicate::slt, key, block->length);
+      live = block->keyIsHeld(b, key);
       if (dense) {
         Value own = block->denseAddress(b, op.getPlane(), key);
         Value paged = b.is(Lane::Predicate::slt, key, block->context);
@@ -154,6 +154,11 @@ void MmaEmitter::emit(AsyncCopyOp op) {
   Value end = b.mul(b.add(single(op.getTile()), 1), keyTile);
   Value whole =
       b.is(Lane::Predicate::sle, end, dense ? block->context : block->length);
+  // Keys before every row's window may lie in pages of another request now.
+  if (block->oldestKey)
+    whole = b.both(whole, b.is(Lane::Predicate::sge,
+                               b.mul(single(op.getTile()), keyTile),
+                               block->oldestKey));
   whenCopying(copyShape(keyTile), [&] {
     b.choose(
         whole,

@@ -118,3 +118,20 @@ attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
 // CHECK-LABEL: llvm.func @dense_merge
 // CHECK-NOT: nvvm.griddepcontrol
 // CHECK: llvm.return
+
+// A bug, mended: the arm without checks took tiles with keys that no row's
+// window admits, whose pages may have been given away. A NaN there met a
+// probability of zero.
+attn.kernel @window_given_away heads<4 over 2, dim 64> tokens<2>
+    sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 16>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+// CHECK-LABEL: llvm.func @window_given_away_sweep
+// CHECK: %[[YOUNG:.*]] = arith.subi %{{.*}}, %c99_i32
+// CHECK: %[[OLDEST:.*]] = arith.maxsi %[[YOUNG]], %c0_i32
+// CHECK: %[[HELD:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : i32
+// CHECK: %[[IN:.*]] = arith.cmpi sge, %{{.*}}, %[[OLDEST]]
+// CHECK-NEXT: %[[WHOLE:.*]] = arith.andi %[[HELD]], %[[IN]]
+// CHECK-NEXT: scf.if %[[WHOLE]] {
+// CHECK: } else {
+// CHECK: arith.cmpi sge, %{{.*}}, %[[OLDEST]]

@@ -63,6 +63,18 @@ TEST(Elements, Int8RowsByGroup) {
   EXPECT_EQ(result.output[63], 24.0);
 }
 
+TEST(Elements, NaiveResultRoundsDecodedRowsToTheQuerysType) {
+  TinyProblem tiny(quantised("int8 scale group of 64"), 1);
+  // 101 * 2.5 = 252.5 has nine significant bits, bf16 eight.
+  int8_t rows[64] = {101};
+  float scale = 2.5;
+  tiny.in.values.rows = rows;
+  tiny.in.values.scales = &scale;
+  ReferenceResult result = tiny.run();
+  EXPECT_EQ(result.output[0], 252.5);
+  EXPECT_EQ(result.naiveOutput[0], 252.0);
+}
+
 TEST(Elements, E4M3RowsByHead) {
   TinyProblem tiny(quantised("e4m3 scale head"), 1);
   uint8_t rows[64] = {0xb9};

@@ -1,0 +1,95 @@
+//===- Explain.cpp - What a compiled kernel will do -----------------------===//
+
+#include "tools/ninfer-compile/Explain.h"
+
+#include "runtime/Kernel.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+using namespace tokentile;
+
+namespace {
+
+class Lines {
+public:
+  explicit Lines(std::string &text) : stream(text) {}
+  template <typename T>
+  void add(llvm::StringRef key, const T &value) {
+    stream << key << ": " << value << "\n";
+  }
+
+private:
+  llvm::raw_string_ostream stream;
+};
+
+/// As runtime/README.md lays a workspace out.
+int64_t workspaceBytes(const KernelInfo &info, int32_t batch, int32_t splits) {
+  if (splits == 1)
+    return 0;
+  int64_t rows = int64_t(batch) * info.kvHeads * splits * info.paddedRows;
+  return llvm::alignTo(rows * info.headDim * 4, 256) +
+         llvm::alignTo(rows * 2 * 4, 256);
+}
+
+/// Keys of one request that at least one row sees.
+int64_t visibleKeys(const KernelInfo &info, const ExplainedLaunch &launch) {
+  int64_t keys = int64_t(launch.context) + info.tokens;
+  if (!info.window)
+    return keys;
+  return std::min<int64_t>(keys, info.window - 1 + info.tokens);
+}
+
+/// Multiprocessors of the chip; on the host those of this machine.
+int32_t multiprocessors(const ChipFacts &chip) {
+  if (!chip.isHost())
+    return chip.multiprocessors;
+  StatusOr<std::unique_ptr<Device>> host = openDevice("host");
+  return host.ok() ? (*host)->facts().multiprocessors : 1;
+}
+
+} // namespace
+
+std::string tokentile::explain(const CompileResult &result,
+                               const ChipFacts &chip,
+                               const ExplainedLaunch &launch) {
+  const KernelInfo &info = result.info;
+  int32_t sms = multiprocessors(chip);
+  int32_t splits =
+      chooseSplits(info, {launch.batch, launch.context + info.tokens}, sms);
+  int64_t sweepBytes =
+      launch.batch * visibleKeys(info, launch) * info.keyBytesPerToken();
+  std::string text;
+  Lines lines(text);
+  lines.add("kernel", info.name);
+  lines.add("chip", chip.name);
+  lines.add("part", chip.part);
+  lines.add("multiprocessors", sms);
+  lines.add("rows", info.rows);
+  lines.add("padded_rows", info.paddedRows);
+  lines.add("sweeps", info.sweeps);
+  lines.add("key_tile", info.keyTile);
+  lines.add("key_bytes_per_token", info.keyBytesPerToken());
+  lines.add("threads", info.threads);
+  lines.add("shared_memory_bytes", info.sharedBytes);
+  lines.add("blocks_per_multiprocessor", info.blocksPerSm);
+  lines.add("batch", launch.batch);
+  lines.add("context", launch.context);
+  lines.add("splits", splits);
+  lines.add("blocks",
+            int64_t(splits) * info.kvHeads * info.rowBlocks * launch.batch);
+  lines.add("workspace_bytes", workspaceBytes(info, launch.batch, splits));
+  lines.add("key_bytes_read", sweepBytes * info.sweeps);
+  if (!chip.isHost())
+    lines.add("key_read_microseconds_at_best",
+              llvm::formatv("{0:F1}", sweepBytes * info.sweeps /
+                                          chip.gigabytesPerSecond / 1e3));
+  lines.add("spec", info.spec);
+  for (const PhaseTime &time : result.times)
+    lines.add("milliseconds." + time.phase,
+              llvm::formatv("{0:F2}", time.milliseconds));
+  return text;
+}

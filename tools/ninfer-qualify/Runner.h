@@ -1,0 +1,41 @@
+//===- Runner.h - A kernel on a device against the reference ----*- C++ -*-===//
+
+#ifndef TOKENTILE_TOOLS_NINFERQUALIFY_RUNNER_H
+#define TOKENTILE_TOOLS_NINFERQUALIFY_RUNNER_H
+
+#include "runtime/Kernel.h"
+#include "test/numerics/Problem.h"
+
+namespace tokentile {
+
+/// What one case came to.
+struct Outcome {
+  Comparison comparison;
+  int32_t splits = 1;
+  /// The faster of two replays, in microseconds.
+  double microseconds = 0;
+};
+
+/// Runs loaded kernels on one device. Not for several threads.
+class Runner {
+public:
+  static StatusOr<Runner> create(Device &device);
+
+  /// Runs `kernel` on the tensors of `problem`: launched directly, then twice
+  /// as a recorded graph, each time over freshly poisoned outputs and
+  /// workspace. The three results must agree bit by bit, and the numerics rule
+  /// judges them. The outputs stay in the problem's tensors. A status that is
+  /// not ok says that the device or the launch failed.
+  StatusOr<Outcome> run(const Kernel &kernel, Problem &problem);
+
+private:
+  Runner(Device &device, std::unique_ptr<Stream> stream)
+      : device(&device), stream(std::move(stream)) {}
+
+  Device *device;
+  std::unique_ptr<Stream> stream;
+};
+
+} // namespace tokentile
+
+#endif // TOKENTILE_TOOLS_NINFERQUALIFY_RUNNER_H
