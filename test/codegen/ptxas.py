@@ -43,7 +43,10 @@ FRAME = re.compile(
 
 def spec(heads, tokens, clauses):
     query, kv, dim = heads
-    return f"attn.kernel @k heads<{query} over {kv}, dim {dim}> tokens<{tokens}> {clauses}"
+    return (
+        f"attn.kernel @k heads<{query} over {kv}, dim {dim}>"
+        f" tokens<{tokens}> {clauses}"
+    )
 
 
 def complaint(ptxas, folder, number, chip, heads, tokens, clauses):
@@ -85,7 +88,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             found = pool.map(
-                lambda case: complaint(sys.argv[1], folder, case[0], *case[1]),
+                lambda case: complaint(
+                    sys.argv[1], folder, case[0], *case[1]
+                ),
                 enumerate(cases),
             )
             complaints = [line for line in found if line]
