@@ -37,7 +37,8 @@ VARIANTS = [
 ]
 
 FRAME = re.compile(
-    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores,"
+    r" (\d+) bytes spill loads"
 )
 
 
