@@ -15,10 +15,12 @@ using namespace tokentile::attn;
 static constexpr int64_t kMaxRows = 128;
 /// Most warps of a block; more leave too few registers to each.
 static constexpr int64_t kMaxWarps = 16;
+/// Largest window and split: sums with a position stay within 32 bits.
+static constexpr int64_t kMaxKeys = int64_t(1) << 30;
 static constexpr int64_t kRegistersPerSm = 65536;
 static constexpr int64_t kMaxRegisters = 255;
 /// Registers of a thread that fragments leave to addresses and loop state.
-static constexpr int64_t kOtherRegisters = 47;
+static constexpr int64_t kOtherRegisters = 52;
 
 //===----------------------------------------------------------------------===//
 // Coverage
@@ -54,6 +56,14 @@ LogicalResult tokentile::checkCovered(KernelOp spec) {
   if (spec.getSees().getSuffix() == SuffixKind::Ancestors)
     return notCovered(spec, "'sees' suffix")
            << "ancestors yet; causal and bidirectional work";
+  if (spec.getSees().getWindow() > kMaxKeys)
+    return notCovered(spec, "'sees' within")
+           << spec.getSees().getWindow() << " yet; up to " << kMaxKeys
+           << " works";
+  SplitAttr split = spec.getSplitOrDefault();
+  if (split.getKind() != SplitKind::Auto && split.getValue() > kMaxKeys)
+    return notCovered(spec, "'split' of")
+           << split.getValue() << " yet; up to " << kMaxKeys << " works";
   PagingAttr paging = spec.getPaging();
   if (paging.getOrder() != PageOrderKind::Contiguous &&
       (paging.getPage() < 16 || paging.getPage() > 256))
@@ -109,10 +119,12 @@ SharedLayout tokentile::sharedLayout(KernelOp spec, const MmaSchedule &s) {
     layout.scratch += llvm::alignTo(s.rows() * s.keyTile * 2, alignment);
     layout.tiles = layout.scratch + llvm::alignTo(s.rows() * 16, alignment);
   } else {
-    // Key warps meet in fp32, one warp's output after another, over the tiles.
-    int64_t output = s.rows() * (spec.getHeads().getDim() + 2) * 4;
-    tiles = std::max<int64_t>(
-        tiles, llvm::alignTo((s.keyWarps - 1) * output, alignment));
+    // Key warps meet in fp32, one warp's registers after another, over the
+    // tiles: each lane has its rows' maxima, sums and share of the output.
+    int64_t registers = s.rowTiles * (4 + spec.getHeads().getDim() / 2);
+    int64_t meeting =
+        (s.keyWarps - 1) * s.rowWarps * layout::kWarp * registers * 4;
+    tiles = std::max<int64_t>(tiles, llvm::alignTo(meeting, alignment));
   }
   layout.bytes = layout.tiles + tiles;
   return layout;
@@ -129,6 +141,14 @@ int64_t tokentile::fragmentRegisters(KernelOp spec, const MmaSchedule &s) {
   return output + query + scores + scores / 2 + 10 * (s.rowTiles - 1);
 }
 
+// Fitted to sweeps of 137 schedules at 64K keys on an H200, within 5 %; see
+// bench/results/h200-mma-schedules.md.
+static constexpr double kMmaEfficiency = 0.53;
+static constexpr double kUnevenness = 0.41;
+static constexpr double kSharedBytesPerCycle = 94;
+/// Keys of one split over which costs of its end are spread.
+static constexpr double kTypicalKeys = 512;
+
 double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
                                const ChipFacts &chip) {
   double dim = spec.getHeads().getDim();
@@ -144,25 +164,31 @@ double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
   // Products, on padded rows; a multiprocessor has four partitions, and warps
   // that do not fill them evenly wait for the fullest.
   double flops = 4 * dim * s.rows();
-  double uneven = double(llvm::alignTo(s.warps(), 4)) / s.warps();
-  double mma = uneven * flops / (chip.mmaTeraflops * 1e12 / hertz / sms);
+  double fullest = double(llvm::alignTo(s.warps(), 4)) / s.warps();
+  double rate = kMmaEfficiency * chip.mmaTeraflops * 1e12 / hertz / sms;
+  double mma = (1 + kUnevenness * (fullest - 1)) * flops / rate;
 
-  // Shared memory at 128 bytes a cycle: each row warp reads every key and
-  // value, each warp its query rows once a tile unless registers hold them,
-  // and all key warps the probabilities if they share them.
+  // Shared memory: each row warp reads every key and value, each warp its
+  // query rows once a tile unless registers hold them, and all key warps the
+  // probabilities if they share them.
   double reads = s.rowWarps * keyBytes;
   if (!s.queryInRegisters)
     reads += s.keyWarps * s.rows() * dim * 2 / s.keyTile;
   if (s.meetAtTile)
     reads += (s.keyWarps + 1) * s.rows() * 2;
-  double shared = (reads + keyBytes) / 128;
+  double shared = (reads + keyBytes) / kSharedBytesPerCycle;
 
-  // A tile costs barriers, a wait and the latency of its softmax.
-  double perTile = (s.meetAtTile ? 1100.0 : 700.0) / s.keyTile;
+  // A tile costs barriers and a wait, more with more warps; key warps that
+  // meet at the end pass their outputs on once.
+  double perTile =
+      s.meetAtTile ? 210 + 11.0 * s.warps() : 45 + 33.5 * s.warps();
+  double meeting = s.meetAtTile ? 0
+                                : (s.keyWarps - 1) * s.rows() * dim * 8 /
+                                      kSharedBytesPerCycle / kTypicalKeys;
   double busiest = std::max({memory, mma, shared});
   double rest = memory + mma + shared - busiest;
-  // More warps hide more of the rest.
-  return busiest + rest * (0.15 + 0.8 / s.warps()) + perTile;
+  return busiest + rest * (0.015 + 0.05 / s.warps()) + perTile / s.keyTile +
+         meeting;
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,7 +202,8 @@ static ScheduleAttr toAttr(KernelOp spec, const MmaSchedule &s,
       context, LoweringKind::Mma, StringAttr::get(context, chip.name),
       s.keyTile, s.rowWarps, s.rowTiles, s.keyWarps,
       s.meetAtTile ? MeetKind::Tile : MeetKind::End, s.stages, s.rowBlocks,
-      maxSweeps, s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared);
+      maxSweeps,
+      s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared);
 }
 
 /// Whether the lowering can make `s` on `chip`.
@@ -221,8 +248,9 @@ static SmallVector<int64_t> optionsOr(int64_t given, ArrayRef<int64_t> open) {
 }
 
 /// Calls `visit` with every schedule that obeys what `spec` fixes.
-static void forEachSchedule(KernelOp spec, MmaSchedule s,
-                            llvm::function_ref<void(const MmaSchedule &)> visit) {
+static void
+forEachSchedule(KernelOp spec, MmaSchedule s,
+                llvm::function_ref<void(const MmaSchedule &)> visit) {
   ScheduleAttr given = spec.getScheduleOrDefault();
   int64_t rows = llvm::divideCeil(spec.getRows(), s.rowBlocks);
   SmallVector<bool> meets{false, true}, places{false, true};
@@ -269,7 +297,8 @@ static ScheduleAttr selectMma(KernelOp spec, const ChipFacts &chip) {
   });
   if (bestCost == HUGE_VAL) {
     spec.emitOpError("no schedule fits ")
-        << chip.name << ": " << llvm::divideCeil(spec.getRows(), start.rowBlocks)
+        << chip.name << ": "
+        << llvm::divideCeil(spec.getRows(), start.rowBlocks)
         << " rows of 'heads' dim " << spec.getHeads().getDim() << " in "
         << chip.sharedPerBlock << " bytes of shared memory, given key_tile "
         << given.getKeyTile() << ", row_warps " << given.getRowWarps()
@@ -302,10 +331,9 @@ static ScheduleAttr selectHost(KernelOp spec, const ChipFacts &chip) {
         << keyTile;
     return {};
   }
-  return ScheduleAttr::get(context, LoweringKind::Host,
-                           StringAttr::get(context, chip.name), keyTile, 0, 0,
-                           0, MeetKind::Auto, 0, rowBlocks, maxSweeps,
-                           QueryPlace::Auto);
+  return ScheduleAttr::get(
+      context, LoweringKind::Host, StringAttr::get(context, chip.name), keyTile,
+      0, 0, 0, MeetKind::Auto, 0, rowBlocks, maxSweeps, QueryPlace::Auto);
 }
 
 ScheduleAttr tokentile::selectSchedule(KernelOp spec, const ChipFacts &chip) {

@@ -44,8 +44,8 @@ class Stager {
 public:
   Stager(ProgramOp program)
       : program(program), plan(program.getPlan()),
-        schedule(plan.getScheduleOrDefault()),
-        mma(readSchedule(schedule)), layout(sharedLayout(plan, mma)),
+        schedule(plan.getScheduleOrDefault()), mma(readSchedule(schedule)),
+        layout(sharedLayout(plan, mma)),
         b(program.getLoc(), program.getContext()) {}
 
   LogicalResult run();
@@ -273,8 +273,7 @@ void Stager::meetAtTile() {
   auto shape = cast<RankedTensorType>(softmax.getProbabilities().getType());
 
   b.setInsertionPoint(loop);
-  auto plain =
-      RankedTensorType::get(shape.getShape(), shape.getElementType());
+  auto plain = RankedTensorType::get(shape.getShape(), shape.getElementType());
   Value probabilities = allocate(layout.probabilities, 1, plain);
   // One 16-byte row for the numbers of up to four key warps.
   auto numbers = RankedTensorType::get({mma.rows(), 4}, b.getF32Type());
@@ -289,9 +288,9 @@ void Stager::meetAtTile() {
   b.setInsertionPoint(accumulate);
   ShareOp::create(b, softmax.getProbabilities(), probabilities);
   BarrierOp::create(b);
-  Value view = ViewOp::create(
-      b, cast<BufferType>(probabilities.getType()).getTile(), probabilities,
-      zero);
+  Value view =
+      ViewOp::create(b, cast<BufferType>(probabilities.getType()).getTile(),
+                     probabilities, zero);
   accumulate.getProbabilitiesMutable().assign(view);
 
   b.setInsertionPointAfter(loop);

@@ -86,8 +86,7 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
     StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
     std::string features = "+ptx" + std::to_string(findChip(chip)->ptxVersion);
     module.setTargetsAttr(b.getArrayAttr(NVVM::NVVMTargetAttr::get(
-        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", chip,
-        features)));
+        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", chip, features)));
     b.setInsertionPointToEnd(module.getBody());
     declareShared(b, plan.getLoc());
     return module;
@@ -98,9 +97,9 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
     bool sweep = program.getRole() == ProgramRole::Sweep;
     Lane b(program.getLoc(), &getContext());
     b.setInsertionPointToEnd(module.getBody());
-    int64_t threads =
-        sweep ? readSchedule(plan.getScheduleOrDefault()).threads()
-              : mergeThreads(plan);
+    int64_t threads = sweep
+                          ? readSchedule(plan.getScheduleOrDefault()).threads()
+                          : mergeThreads(plan);
     LLVM::LLVMFuncOp function = declareKernel(
         b, program.getLoc(), program.getSymName(), threads, sweep);
     Block *entry = function.addEntryBlock(b);

@@ -14,8 +14,7 @@ using namespace tokentile::attn;
 
 layout::CopyShape MmaEmitter::copyShape(int64_t rows) const {
   int64_t chunks = dim * 2 / layout::kChunk;
-  int64_t threads =
-      layout::powerOfTwoBelow(mma.threads());
+  int64_t threads = layout::powerOfTwoBelow(mma.threads());
   return {std::min(threads, rows * chunks), chunks, rows};
 }
 
@@ -154,6 +153,11 @@ void MmaEmitter::emit(AsyncCopyOp op) {
   Value end = b.mul(b.add(single(op.getTile()), 1), keyTile);
   Value whole =
       b.is(Lane::Predicate::sle, end, dense ? block->context : block->length);
+  // Keys before every row's window may lie in pages of another request now.
+  if (block->oldestKey)
+    whole = b.both(whole, b.is(Lane::Predicate::sge,
+                               b.mul(single(op.getTile()), keyTile),
+                               block->oldestKey));
   whenCopying(copyShape(keyTile), [&] {
     b.choose(
         whole,

@@ -130,8 +130,8 @@ void MmaEmitter::emitScalar(Operation &op) {
 void MmaEmitter::emitSplat(arith::ConstantOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   float value = cast<DenseElementsAttr>(op.getValue()).getSplatValue<float>();
-  int64_t count = type.getRank() == 1 ? laneRows()
-                                      : mma.rowTiles * dimsPerWarp() / 2;
+  int64_t count =
+      type.getRank() == 1 ? laneRows() : mma.rowTiles * dimsPerWarp() / 2;
   map[op.getResult()] = Registers(count, b.f32(value));
 }
 

@@ -19,10 +19,10 @@ Registers MmaEmitter::loadLeft(const Operand &operand, Value source,
                                int64_t step) {
   Registers left;
   for (int64_t tile = 0; tile < mma.rowTiles; ++tile)
-    llvm::append_range(left, b.ldmatrix(operandAddress(operand, single(source),
-                                                       tile * layout::kRows,
-                                                       step),
-                                        /*transposed=*/false));
+    llvm::append_range(left,
+                       b.ldmatrix(operandAddress(operand, single(source),
+                                                 tile * layout::kRows, step),
+                                  /*transposed=*/false));
   return left;
 }
 
@@ -40,8 +40,7 @@ static void multiply(Lane &b, MutableArrayRef<Value> acc, ArrayRef<Value> left,
   for (int64_t tile = 0; tile < tiles; ++tile)
     for (int64_t half : {0, 1})
       b.mma(acc.slice(tile * perTile + pair * 8 + half * 4, 4),
-            left.slice(tile * kLeft, kLeft), right.slice(half * 2, 2),
-            element);
+            left.slice(tile * kLeft, kLeft), right.slice(half * 2, 2), element);
 }
 
 void MmaEmitter::emit(ScoresOp op) {
@@ -72,8 +71,8 @@ void MmaEmitter::emit(AccumulateOp op) {
   Value one = b.f32(1);
   Value changed;
   for (Value factor : alpha) {
-    Value differs = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, factor,
-                                          one);
+    Value differs =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, factor, one);
     changed = changed ? arith::OrIOp::create(b, changed, differs) : differs;
   }
   Registers output = b.choose(
@@ -103,8 +102,7 @@ void MmaEmitter::emit(AccumulateOp op) {
     }
     for (int64_t pair = 0; pair < dimsPerWarp() / 16; ++pair) {
       Registers values = b.ldmatrix(
-          operandAddress(valueOperand, single(op.getValues()), step * 16,
-                         pair),
+          operandAddress(valueOperand, single(op.getValues()), step * 16, pair),
           /*transposed=*/true);
       multiply(b, output, left, values, pair, type.getElementType());
     }

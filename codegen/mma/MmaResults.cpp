@@ -89,8 +89,8 @@ void MmaEmitter::emit(StoreResultOp op) {
   // earlier: while some multiprocessors still sweep, the first to end would
   // take all of them.
   if (op.getPartial() && mergeIsDependent(plan))
-    NVVM::GriddepcontrolOp::create(
-        b, NVVM::GridDepActionKind::launch_dependents);
+    NVVM::GriddepcontrolOp::create(b,
+                                   NVVM::GridDepActionKind::launch_dependents);
   auto store = [&] {
     Registers sum;
     for (Value part : registers(op.getSum()))
@@ -171,9 +171,9 @@ void MmaEmitter::storeOutput(StoreResultOp op, ArrayRef<Value> sum) {
       if (clause.getExtra() != ExtraResult::LogSumExp)
         return;
       b.when(first, [&] {
-        Value lse = b.select(live,
-                             logSumExp(b, registers(op.getMax())[r], sum[r]),
-                             b.f32(-INFINITY));
+        Value lse =
+            b.select(live, logSumExp(b, registers(op.getMax())[r], sum[r]),
+                     b.f32(-INFINITY));
         b.store(lse, b.global(block->logSumExpAddress(b, row[r])));
       });
     });

@@ -46,8 +46,8 @@ static Registers rowMaxima(Lane &b, ArrayRef<Value> scores, int64_t rows,
 SmallVector<Registers> MmaEmitter::exchange(Value scratch,
                                             ArrayRef<Value> mine) {
   // Row r of the block at 16 r, key warp k at 4 k within.
-  Value first = b.add(b.mul(rowWarp, mma.rowTiles * layout::kRows),
-                      b.div(lane, 4));
+  Value first =
+      b.add(b.mul(rowWarp, mma.rowTiles * layout::kRows), b.div(lane, 4));
   Value base = b.offset(shared, b.add(scratch, b.shiftLeft(first, 4)));
   Value own = b.offset(base, b.shiftLeft(keyWarp, 2));
   b.when(b.is(Lane::Predicate::eq, b.rem(lane, 4), b.i32(0)), [&] {
@@ -69,8 +69,8 @@ SmallVector<Registers> MmaEmitter::exchange(Value scratch,
 void MmaEmitter::emit(AgreeMaxOp op) {
   Value scale = b.f32(plan.getScaleFactor() * M_LOG2E);
   auto rowOfScore = [&](size_t i) { return rowOf(i, keysPerWarp()); };
-  Registers mine = rowMaxima(b, registers(op.getScores()), laneRows(),
-                             rowOfScore, scale);
+  Registers mine =
+      rowMaxima(b, registers(op.getScores()), laneRows(), rowOfScore, scale);
   Registers &agreed = map[op.getMax()];
   for (Registers &row : exchange(single(op.getScratch()), mine)) {
     Value largest = row[0];
@@ -101,16 +101,16 @@ void MmaEmitter::emit(SoftmaxOp op) {
   Value scale = b.f32(plan.getScaleFactor() * M_LOG2E);
   Value nothing = b.f32(-INFINITY), zero = b.f32(0);
   auto rowOfScore = [&](size_t i) { return rowOf(i, keysPerWarp()); };
-  Registers largest =
-      op.getAgreed() ? registers(op.getAgreed())
-                     : rowMaxima(b, scores, laneRows(), rowOfScore, scale);
+  Registers largest = op.getAgreed()
+                          ? registers(op.getAgreed())
+                          : rowMaxima(b, scores, laneRows(), rowOfScore, scale);
 
   Registers alpha, newMax, newSum, minus;
   for (int64_t r = 0; r < laneRows(); ++r) {
     newMax.push_back(b.largerf(oldMax[r], largest[r]));
     // A row that has seen nothing keeps minus infinity; subtract zero instead.
-    Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ,
-                                        newMax[r], nothing);
+    Value empty =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, newMax[r], nothing);
     Value reference = b.select(empty, zero, newMax[r]);
     minus.push_back(b.subf(zero, reference));
     Value factor = b.exp2(b.subf(oldMax[r], reference));
