@@ -164,7 +164,7 @@ StatusOr<int> runRandom(Qualifier &qualifier, const Options &options) {
     Case testCase = makeCase(options.seed, i);
     std::string what = "case " + std::to_string(i) + " of seed " +
                        std::to_string(options.seed) + ": " +
-                       testCase.describe();
+                       onOneLine(testCase.describe());
     StatusOr<LoadedSpec> loaded = qualifier.load(testCase.specText, "spec", "");
     Status status = loaded.status();
     if (loaded.ok()) {
