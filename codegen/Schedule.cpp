@@ -19,8 +19,10 @@ static constexpr int64_t kMaxWarps = 16;
 static constexpr int64_t kMaxKeys = int64_t(1) << 30;
 static constexpr int64_t kRegistersPerSm = 65536;
 static constexpr int64_t kMaxRegisters = 255;
-/// Registers of a thread that fragments leave to addresses and loop state.
-static constexpr int64_t kOtherRegisters = 52;
+/// Registers of a thread that fragments leave to addresses and loop state, and
+/// what a dense block, a window or given positions add to them.
+static constexpr int64_t kOtherRegisters = 60;
+static constexpr int64_t kAxisRegisters = 8;
 
 //===----------------------------------------------------------------------===//
 // Coverage
@@ -138,13 +140,16 @@ int64_t tokentile::fragmentRegisters(KernelOp spec, const MmaSchedule &s) {
   int64_t query = s.rowTiles * (s.queryInRegisters ? dim / 4 : 4);
   int64_t scores = s.rowTiles * s.keyTile / s.keyWarps / 2;
   // Row positions, statistics and their successors.
-  return output + query + scores + scores / 2 + 10 * (s.rowTiles - 1);
+  int64_t statistics = 12 * (s.rowTiles - 1);
+  return output + query + scores + scores / 2 + statistics;
 }
 
 // Fitted to sweeps of 137 schedules at 64K keys on an H200, within 5 %; see
 // bench/results/h200-mma-schedules.md.
-static constexpr double kMmaEfficiency = 0.53;
-static constexpr double kUnevenness = 0.41;
+/// Partitions of a multiprocessor, each with a scheduler of its own.
+static constexpr int64_t kPartitions = 4;
+static constexpr double kMmaEfficiency = 0.50;
+static constexpr double kUnevenness = 0.21;
 static constexpr double kSharedBytesPerCycle = 94;
 /// Keys of one split over which costs of its end are spread.
 static constexpr double kTypicalKeys = 512;
@@ -164,7 +169,7 @@ double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
   // Products, on padded rows; a multiprocessor has four partitions, and warps
   // that do not fill them evenly wait for the fullest.
   double flops = 4 * dim * s.rows();
-  double fullest = double(llvm::alignTo(s.warps(), 4)) / s.warps();
+  double fullest = double(llvm::alignTo(s.warps(), kPartitions)) / s.warps();
   double rate = kMmaEfficiency * chip.mmaTeraflops * 1e12 / hertz / sms;
   double mma = (1 + kUnevenness * (fullest - 1)) * flops / rate;
 
@@ -178,17 +183,18 @@ double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
     reads += (s.keyWarps + 1) * s.rows() * 2;
   double shared = (reads + keyBytes) / kSharedBytesPerCycle;
 
-  // A tile costs barriers and a wait, more with more warps; key warps that
-  // meet at the end pass their outputs on once.
-  double perTile =
-      s.meetAtTile ? 210 + 11.0 * s.warps() : 45 + 33.5 * s.warps();
+  // A tile costs barriers and a wait, more with more warps to meet; key warps
+  // that meet at the end pass their outputs on once.
+  double perTile = s.meetAtTile ? 57 + 20.0 * s.warps() : 65;
   double meeting = s.meetAtTile ? 0
                                 : (s.keyWarps - 1) * s.rows() * dim * 8 /
                                       kSharedBytesPerCycle / kTypicalKeys;
   double busiest = std::max({memory, mma, shared});
   double rest = memory + mma + shared - busiest;
-  return busiest + rest * (0.015 + 0.05 / s.warps()) + perTile / s.keyTile +
-         meeting;
+  double cycles = busiest + rest * (0.028 + 0.17 / s.warps()) +
+                  perTile / s.keyTile + meeting;
+  // Fewer warps than a multiprocessor has partitions leave some of them idle.
+  return s.warps() < kPartitions ? 1.25 * cycles : cycles;
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,6 +212,16 @@ static ScheduleAttr toAttr(KernelOp spec, const MmaSchedule &s,
       s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared);
 }
 
+/// Registers of a thread beside its fragments.
+static int64_t otherRegisters(KernelOp spec) {
+  int64_t axes = 0;
+  axes += spec.getBlockKind() == BlockKind::Dense;
+  axes += spec.getSees().getPrefix() != PrefixKind::All;
+  axes += spec.getQueryOrDefault().getPositions() == PositionsKind::Given;
+  axes += spec.getPaging().getPage() && spec.getPaging().getPage() < 64;
+  return kOtherRegisters + axes * kAxisRegisters;
+}
+
 /// Whether the lowering can make `s` on `chip`.
 static bool isPossible(KernelOp spec, const MmaSchedule &s,
                        const ChipFacts &chip) {
@@ -221,7 +237,7 @@ static bool isPossible(KernelOp spec, const MmaSchedule &s,
     return false;
   int64_t registers = std::min(kMaxRegisters, kRegistersPerSm / s.threads());
   return sharedLayout(spec, s).bytes <= chip.sharedPerBlock &&
-         fragmentRegisters(spec, s) <= registers - kOtherRegisters;
+         fragmentRegisters(spec, s) <= registers - otherRegisters(spec);
 }
 
 /// Divides the rows over blocks; fails if that takes more sweeps than allowed.

@@ -1,58 +1,54 @@
-// Which schedule each chip gets, as data. Chips with 99 KiB of shared memory a
-// block choose alike, and so do those with 227.
+// Which schedule three kinds of chip get, as data: 163, 99 and 227 KiB of
+// shared memory a block.
 //
 // RUN: ninfer-opt %s -attn-select-schedule=chip=sm_80 | FileCheck %s --check-prefixes=CHECK,SM80
-// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_86 | FileCheck %s --check-prefixes=CHECK,KIB99
-// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_89 | FileCheck %s --check-prefixes=CHECK,KIB99
-// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_120a | FileCheck %s --check-prefixes=CHECK,KIB99
-// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_121a | FileCheck %s --check-prefixes=CHECK,KIB99
-// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_90a | FileCheck %s --check-prefixes=CHECK,KIB227
-// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_100a | FileCheck %s --check-prefixes=CHECK,KIB227
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_86 | FileCheck %s --check-prefixes=CHECK,SM86
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_90a | FileCheck %s --check-prefixes=CHECK,SM90
 
 // CHECK-LABEL: attn.kernel @q24_decode
-// SM80-SAME: key_tile 64 row_warps 1 key_warps 4 stages 2
-// KIB99-SAME: key_tile 32 row_warps 1 key_warps 2 stages 2
-// KIB227-SAME: key_tile 64 row_warps 1 key_warps 4 stages 2
+// SM80-SAME: key_tile 64 row_warps 1 row_tiles 1 key_warps 4 meet tile stages 2
+// SM86-SAME: key_tile 32 row_warps 1 row_tiles 1 key_warps 2 meet end stages 2
+// SM90-SAME: key_tile 64 row_warps 1 row_tiles 1 key_warps 4 meet tile stages 2
 attn.kernel @q24_decode heads<24 over 4, dim 256> tokens<1>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>
 
 // CHECK-LABEL: attn.kernel @q24_verify
-// SM80-SAME: key_tile 32 row_warps 6 key_warps 1 stages 2
-// KIB99-SAME: key_tile 16 row_warps 6 key_warps 1 stages 2
-// KIB227-SAME: key_tile 64 row_warps 6 key_warps 1 stages 2
+// SM80-SAME: key_tile 32 row_warps 6 row_tiles 1 key_warps 1 meet end stages 2
+// SM86-SAME: key_tile 16 row_warps 6 row_tiles 1 key_warps 1 meet end stages 2
+// SM90-SAME: key_tile 64 row_warps 6 row_tiles 1 key_warps 1 meet end stages 2
 attn.kernel @q24_verify heads<24 over 4, dim 256> tokens<16>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>
 
 // CHECK-LABEL: attn.kernel @q16_verify
-// SM80-SAME: key_tile 64 row_warps 4 key_warps 2 stages 2
-// KIB99-SAME: key_tile 32 row_warps 4 key_warps 2 stages 2
-// KIB227-SAME: key_tile 64 row_warps 4 key_warps 2 stages 2
+// SM80-SAME: key_tile 64 row_warps 4 row_tiles 1 key_warps 1 meet end stages 2
+// SM86-SAME: key_tile 32 row_warps 4 row_tiles 1 key_warps 2 meet end stages 2
+// SM90-SAME: key_tile 64 row_warps 4 row_tiles 1 key_warps 2 meet tile stages 2
 attn.kernel @q16_verify heads<16 over 2, dim 256> tokens<8>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>
 
 // CHECK-LABEL: attn.kernel @q32_verify
-// SM80-SAME: key_tile 128 row_warps 2 key_warps 4 stages 2
-// KIB99-SAME: key_tile 64 row_warps 2 key_warps 4 stages 2
-// KIB227-SAME: key_tile 128 row_warps 2 key_warps 4 stages 2
+// SM80-SAME: key_tile 128 row_warps 1 row_tiles 2 key_warps 4 meet tile stages 2
+// SM86-SAME: key_tile 64 row_warps 2 row_tiles 1 key_warps 4 meet end stages 2
+// SM90-SAME: key_tile 128 row_warps 1 row_tiles 2 key_warps 4 meet tile stages 2
 attn.kernel @q32_verify heads<32 over 8, dim 128> tokens<8>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>
 
 // CHECK-LABEL: attn.kernel @q64_verify
-// SM80-SAME: key_tile 128 row_warps 8 key_warps 1 stages 2
-// KIB99-SAME: key_tile 64 row_warps 8 key_warps 1 stages 2
-// KIB227-SAME: key_tile 128 row_warps 8 key_warps 1 stages 2
+// SM80-SAME: key_tile 128 row_warps 8 row_tiles 1 key_warps 1 meet end stages 2
+// SM86-SAME: key_tile 64 row_warps 8 row_tiles 1 key_warps 1 meet end stages 2
+// SM90-SAME: key_tile 128 row_warps 8 row_tiles 1 key_warps 1 meet end stages 2
 attn.kernel @q64_verify heads<64 over 8, dim 128> tokens<16>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>
 
 // CHECK-LABEL: attn.kernel @q8_decode
-// SM80-SAME: key_tile 128 row_warps 1 key_warps 4 stages 2
-// KIB99-SAME: key_tile 128 row_warps 1 key_warps 4 stages 2
-// KIB227-SAME: key_tile 128 row_warps 1 key_warps 4 stages 3
+// SM80-SAME: key_tile 128 row_warps 1 row_tiles 1 key_warps 4 meet end stages 2
+// SM86-SAME: key_tile 128 row_warps 1 row_tiles 1 key_warps 4 meet end stages 2
+// SM90-SAME: key_tile 128 row_warps 1 row_tiles 1 key_warps 4 meet end stages 3
 attn.kernel @q8_decode heads<8 over 8, dim 64> tokens<1>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>
