@@ -72,35 +72,25 @@ void Warp::branch(const Instr &i) {
     return;
   case Opcode::ForBegin:
     return beginLoop(i);
-  default: { // ForNext
-    Frame &frame = frames.back();
-    int64_t next = frame.current + frame.step;
-    bool more = frame.isUnsigned ? uint64_t(next) < uint64_t(frame.bound)
-                                 : next < frame.bound;
-    if (!more) {
-      frames.pop_back();
-      ++pc;
-      return;
-    }
-    frame.current = next;
-    if (i.width > 32)
-      std::fill_n(longs(i.dst), kLanes, uint64_t(next));
-    else
-      std::fill_n(words(i.dst), kLanes, uint32_t(next));
-    pc = i.target;
-  }
+  default: // ForNext
+    return nextIteration(i);
   }
 }
 
+int64_t Warp::counter(const Instr &i, bool isUnsigned, Slot slot,
+                      unsigned lane) {
+  if (i.width > 32)
+    return int64_t(longs(slot)[lane]);
+  return isUnsigned ? int64_t(words(slot)[lane])
+                    : int64_t(int32_t(words(slot)[lane]));
+}
+
 bool Warp::uniform(const Instr &i, Slot slot, int64_t &value) {
-  bool isUnsigned = i.imm;
   bool first = true;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     if (!active(lane))
       continue;
-    int64_t here = i.width > 32 ? int64_t(longs(slot)[lane])
-                   : isUnsigned ? int64_t(words(slot)[lane])
-                                : int64_t(int32_t(words(slot)[lane]));
+    int64_t here = counter(i, i.imm, slot, lane);
     if (!first && here != value) {
       fail(lane, "loop bounds differ between active lanes: " +
                      std::to_string(value) + " and " + std::to_string(here));
@@ -112,26 +102,53 @@ bool Warp::uniform(const Instr &i, Slot slot, int64_t &value) {
   return true;
 }
 
+uint32_t Warp::count(const Instr &i, const Frame &frame, Slot from,
+                     int64_t step) {
+  uint32_t inside = 0;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    if (!active(lane))
+      continue;
+    int64_t value = counter(i, frame.isUnsigned, from, lane) + step;
+    if (i.width > 32)
+      longs(i.dst)[lane] = uint64_t(value);
+    else
+      words(i.dst)[lane] = uint32_t(value);
+    bool more = frame.isUnsigned ? uint64_t(value) < uint64_t(frame.bound)
+                                 : value < frame.bound;
+    inside |= uint32_t(more) << lane;
+  }
+  return inside;
+}
+
 void Warp::beginLoop(const Instr &i) {
   Frame frame;
   frame.isUnsigned = i.imm;
-  if (!uniform(i, i.a, frame.current) || !uniform(i, i.b, frame.bound) ||
-      !uniform(i, i.c, frame.step))
+  frame.outer = mask;
+  if (!uniform(i, i.b, frame.bound) || !uniform(i, i.c, frame.step))
     return;
   if (frame.step <= 0)
     return fail(-1,
                 "expected a positive step, got " + std::to_string(frame.step));
-  bool any = frame.isUnsigned ? uint64_t(frame.current) < uint64_t(frame.bound)
-                              : frame.current < frame.bound;
-  if (!any) {
+  uint32_t inside = count(i, frame, i.a, 0);
+  if (!inside) {
     pc = i.target;
     return;
   }
-  if (i.width > 32)
-    std::fill_n(longs(i.dst), kLanes, uint64_t(frame.current));
-  else
-    std::fill_n(words(i.dst), kLanes, uint32_t(frame.current));
+  mask = inside;
   frames.push_back(frame);
+  ++pc;
+}
+
+void Warp::nextIteration(const Instr &i) {
+  Frame &frame = frames.back();
+  uint32_t inside = count(i, frame, i.dst, frame.step);
+  if (inside) {
+    mask = inside;
+    pc = i.target;
+    return;
+  }
+  mask = frame.outer;
+  frames.pop_back();
   ++pc;
 }
 

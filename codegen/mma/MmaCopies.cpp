@@ -154,6 +154,12 @@ void MmaEmitter::emit(AsyncCopyOp op) {
   Value end = b.mul(b.add(single(op.getTile()), 1), keyTile);
   Value whole =
       b.is(Lane::Predicate::sle, end, dense ? block->context : block->length);
+  // Pages before the window may have been given away.
+  if (block->oldestKey) {
+    Value first = b.mul(single(op.getTile()), keyTile);
+    whole = b.both(
+        whole, b.is(Lane::Predicate::sge, first, block->oldestKey));
+  }
   whenCopying(copyShape(keyTile), [&] {
     b.choose(
         whole,

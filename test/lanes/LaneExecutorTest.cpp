@@ -77,6 +77,30 @@ TEST_F(LaneTest, LoopRotatesItsArguments) {
   EXPECT_EQ(out[0], 21u);
 }
 
+TEST_F(LaneTest, LanesLeaveALoopOneByOne) {
+  // Lane n counts n, n + 8, n + 16 below 24; lanes past it not at all.
+  ASSERT_EQ(run(R"(
+    %c24 = arith.constant 24 : i32
+    %f = scf.for %i = %lane to %c24 step %c8 iter_args(%a = %c0) -> (i32) : i32 {
+      %s = arith.addi %a, %i : i32
+      %t = arith.addi %s, %c1 : i32
+      scf.yield %t : i32
+    }
+    %sum = nvvm.redux.sync add %f, %all : i32 -> i32
+    %d = arith.muli %f, %c2 : i32
+    %e = arith.addi %d, %sum : i32
+    llvm.store %e, %mine : i32, !llvm.ptr)"),
+            "");
+  unsigned counted[32] = {}, sum = 0;
+  for (unsigned t = 0; t < 32; ++t)
+    for (unsigned i = t; i < 24; i += 8)
+      counted[t] += i + 1;
+  for (unsigned value : counted)
+    sum += value;
+  for (unsigned t = 0; t < 32; ++t)
+    EXPECT_EQ(out[t], 2 * counted[t] + sum);
+}
+
 TEST_F(LaneTest, ListsOperationsThatNoWarpReached) {
   ASSERT_EQ(run(R"(
     %never = arith.cmpi slt, %lane, %c0 : i32

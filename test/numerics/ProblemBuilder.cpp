@@ -51,6 +51,23 @@ int32_t ProblemBuilder::firstTokenOf(int32_t request) {
                          testCase.columns.begin() + request, 0);
 }
 
+int32_t ProblemBuilder::positionOf(int32_t request, int32_t column) {
+  int32_t context = testCase.contexts[request];
+  if (query.getPositions() == PositionsKind::FromLengths)
+    return context + column;
+  return std::max(0, context + testCase.positionShift +
+                         column / testCase.positionStep);
+}
+
+int32_t ProblemBuilder::oldestKeyOf(int32_t request) {
+  SeesAttr sees = kernel.getSees();
+  if (sees.getPrefix() == PrefixKind::All || !testCase.columns[request])
+    return 0;
+  // Positions do not fall along the block.
+  int32_t reach = int32_t(sees.getWindow()) - 1;
+  return std::max(0, positionOf(request, 0) - reach);
+}
+
 bool ProblemBuilder::checkFit(std::string &error) {
   size_t batch = size_t(testCase.batch);
   int32_t tokens = int32_t(kernel.getTokens());
@@ -143,9 +160,7 @@ void ProblemBuilder::addMetadata() {
     std::vector<int32_t> positions(problem->tokens, 2147480000);
     for (int32_t request = 0; request < testCase.batch; ++request)
       for (int32_t j = 0; j < testCase.columns[request]; ++j)
-        positions[firstTokenOf(request) + j] =
-            std::max(0, testCase.contexts[request] + testCase.positionShift +
-                            j / testCase.positionStep);
+        positions[firstTokenOf(request) + j] = positionOf(request, j);
     fill("positions", positions);
   }
   if (isContiguous()) {
@@ -176,12 +191,15 @@ void ProblemBuilder::addTable() {
   HostTensor &tensor = add("table", "i32", {testCase.batch, width});
   auto *table = reinterpret_cast<int32_t *>(tensor.data());
   int64_t next = 0;
-  for (int32_t request = 0; request < testCase.batch; ++request)
+  for (int32_t request = 0; request < testCase.batch; ++request) {
+    // Pages wholly before the window are no longer the request's.
+    int64_t first = oldestKeyOf(request) / pageSize();
+    int64_t end = pagesOf(storedKeys(request));
     for (int64_t i = 0; i < width; ++i)
-      table[request * width + i] = i < pagesOf(storedKeys(request))
-                                       ? pages[next++]
-                                   : i % 2 ? -1
-                                           : 2147480000;
+      table[request * width + i] = first <= i && i < end ? pages[next++]
+                                   : i % 2               ? -1
+                                                         : 2147480000;
+  }
   problem->layout.tableStride = width;
 }
 

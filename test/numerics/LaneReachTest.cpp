@@ -1,0 +1,89 @@
+//===- LaneReachTest.cpp - What the lane tests execute --------------------===//
+//
+// An operation that no case reaches is not tested. For kernels that differ in
+// what is generated, a few batches reach every operation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/numerics/LaneRunner.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+using namespace tokentile;
+
+namespace {
+
+class LanesReach : public testing::TestWithParam<const char *> {};
+
+/// Batches that meet every edge: long, short, padded, empty.
+Case makeBatch(attn::KernelOp spec, const std::string &text,
+               std::vector<int32_t> contexts, uint64_t seed) {
+  attn::QueryAttr query = spec.getQueryOrDefault();
+  Case testCase;
+  testCase.specText = text;
+  testCase.batch = int32_t(contexts.size());
+  testCase.seed = seed;
+  for (int32_t b = 0; b < testCase.batch; ++b) {
+    int32_t columns = int32_t(spec.getTokens());
+    if (query.getColumns() != attn::ColumnsKind::Uniform)
+      columns = std::max(0, columns - b);
+    testCase.columns.push_back(columns);
+    bool total = query.getLengths() == attn::LengthsKind::Total;
+    testCase.lengths.push_back(contexts[b] + (total ? columns : 0));
+  }
+  testCase.contexts = std::move(contexts);
+  return testCase;
+}
+
+TEST_P(LanesReach, EveryOperation) {
+  std::string text = std::string("attn.kernel @reach ") + GetParam();
+  auto made = LaneRunner::create(text, "sm_90a");
+  ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
+  LaneRunner &runner = **made;
+  struct {
+    std::vector<int32_t> contexts;
+    int32_t multiprocessors;
+  } launches[] = {{{700, 70, 5}, 1}, {{0, 200}, 12}, {{64}, 1}, {{900}, 400}};
+  uint64_t seed = 0;
+  for (auto &[contexts, multiprocessors] : launches) {
+    std::string error;
+    auto problem = Problem::create(
+        runner.getSpec(), makeBatch(runner.getSpec(), text, contexts, ++seed),
+        error);
+    ASSERT_TRUE(problem) << error;
+    runner.multiprocessors = multiprocessors;
+    auto outcome = runner.run(*problem);
+    ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+    EXPECT_TRUE(outcome->comparison.ok) << outcome->comparison.message;
+  }
+  std::map<std::string, int> names;
+  for (mlir::Operation *op : runner.unreached())
+    ++names[op->getName().getStringRef().str()];
+  std::string text2;
+  for (auto &[name, count] : names)
+    text2 += "\n  " + std::to_string(count) + " " + name;
+  EXPECT_EQ(text2, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, LanesReach,
+    testing::Values(
+        "heads<6 over 1, dim 64> tokens<3> sees<prefix all, suffix causal> "
+        "keys<bf16> values<bf16> paging<page_major page 16>",
+        "heads<4 over 1, dim 128> tokens<7> sees<prefix left within 100, "
+        "suffix causal> keys<bf16> values<fp16> paging<nhd page 32> "
+        "block<dense> query<fp16 token_major columns counted> output<fp16 "
+        "token_major with lse empty nan> schedule<auto key_tile 64 key_warps "
+        "2 query registers>",
+        "heads<5 over 1, dim 64> tokens<5> sees<prefix symmetric within 60, "
+        "suffix bidirectional> keys<fp16> values<bf16> paging<contiguous> "
+        "query<bf16 head_major columns packed positions given> output<bf16 "
+        "head_major with lse> split<keys of 64> schedule<auto key_warps 4>",
+        "heads<16 over 1, dim 256> tokens<4> sees<prefix all, suffix causal> "
+        "keys<bf16> values<bf16> paging<head_major page 64> query<bf16 "
+        "token_major lengths total> schedule<auto row_blocks 2 max_sweeps 2 "
+        "query shared>"));
+
+} // namespace
