@@ -51,11 +51,13 @@ Status CudaDevice::readFacts() {
       !status.ok())
     return status;
   int major = 0, minor = 0, multiprocessors = 0, shared = 0, l2 = 0;
+  int sharedPerSm = 0;
   const std::pair<int, int *> attributes[] = {
       {attributeCapabilityMajor, &major},
       {attributeCapabilityMinor, &minor},
       {attributeMultiprocessors, &multiprocessors},
       {attributeSharedBytesOptin, &shared},
+      {attributeSharedBytesPerSm, &sharedPerSm},
       {attributeL2Bytes, &l2},
   };
   for (auto [attribute, value] : attributes)
@@ -69,6 +71,7 @@ Status CudaDevice::readFacts() {
   deviceFacts.chip = chipOfCapability(major, minor);
   deviceFacts.multiprocessors = multiprocessors;
   deviceFacts.sharedBytesPerBlock = shared;
+  deviceFacts.sharedBytesPerSm = sharedPerSm;
   deviceFacts.l2Bytes = l2;
   return Status();
 }

@@ -34,6 +34,7 @@ constexpr int attributeL2Bytes = 38;
 constexpr int attributeCapabilityMajor = 75;
 constexpr int attributeCapabilityMinor = 76;
 constexpr int attributeSharedBytesOptin = 97;
+constexpr int attributeSharedBytesPerSm = 81;
 
 // CUfunction_attribute.
 constexpr int functionStaticSharedBytes = 1;

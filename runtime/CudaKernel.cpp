@@ -127,7 +127,7 @@ private:
       return status;
     // From sm_90 on the merge contains griddepcontrol.wait.
     return launchFunction(owner.driver(), merge, plan.mergeGrid,
-                          {info().mergeThreads, 1, 1}, info().mergeSharedBytes,
+                          {info().mergeThreads, 1, 1}, plan.mergeSharedBytes,
                           handle, params,
                           /*overlap=*/chipNumber(info().chip) >= 90);
   }
@@ -182,6 +182,11 @@ CudaDevice::load(const CompiledKernel &compiled) {
   if (Status status = setDynamicShared(cudaDriver, *sweep, info.sharedBytes);
       !status.ok())
     return status;
+  if (*merge)
+    if (Status status = setDynamicShared(cudaDriver, *merge,
+                                         deviceFacts.sharedBytesPerBlock);
+        !status.ok())
+      return status;
   return std::unique_ptr<Kernel>(std::make_unique<CudaKernel>(
       *this, info, *std::move(module), *sweep, *merge));
 }

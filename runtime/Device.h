@@ -44,6 +44,8 @@ struct DeviceFacts {
   int32_t multiprocessors = 1;
   /// Largest dynamic shared memory of a block, in bytes; 0 on the host.
   int32_t sharedBytesPerBlock = 0;
+  /// Shared memory of one multiprocessor, in bytes; 0 on the host.
+  int32_t sharedBytesPerSm = 0;
   /// Bytes of the L2 cache, 0 if unknown.
   int64_t l2Bytes = 0;
 };

@@ -102,6 +102,17 @@ int32_t tokentile::chooseSplits(const KernelInfo &info, const Bounds &bounds,
   return int32_t(std::clamp<int64_t>(fill, 1, most));
 }
 
+int32_t tokentile::spreadMergeBytes(const KernelInfo &info, int64_t blocks,
+                                    const DeviceFacts &facts) {
+  int64_t share = ceilDiv(blocks, std::max(1, facts.multiprocessors));
+  // More than 1 / (share + 1) of a multiprocessor, so that share + 1 blocks do
+  // not fit; the driver adds up to 1 KiB to each block.
+  int64_t bytes =
+      facts.sharedBytesPerSm / (share + 1) + (share == 1 ? 1024 : 0);
+  bytes = std::min<int64_t>(bytes, facts.sharedBytesPerBlock);
+  return int32_t(std::max<int64_t>(bytes, info.mergeSharedBytes));
+}
+
 StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   const KernelInfo &info = kernel.info();
   if (bounds.batch < 1 || bounds.batch > maxGridYZ)
@@ -120,6 +131,9 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   plan.sweepGrid = {plan.splits, int32_t(heads), bounds.batch};
   plan.mergeGrid = {info.rows, info.kvHeads, bounds.batch};
   if (plan.splits > 1) {
+    int64_t blocks = int64_t(info.rows) * info.kvHeads * bounds.batch;
+    plan.mergeSharedBytes =
+        spreadMergeBytes(info, blocks, kernel.device().facts());
     int64_t partialRows =
         int64_t(bounds.batch) * info.kvHeads * plan.splits * info.paddedRows;
     plan.statsOffset =

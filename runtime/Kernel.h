@@ -74,12 +74,21 @@ struct Plan {
   Extent sweepGrid;
   /// (rows, kvHeads, batch); launched only if splits > 1.
   Extent mergeGrid;
+  /// Dynamic shared memory of a merge block, in bytes. It starts while the
+  /// sweep's last blocks end; asking for more than it uses keeps the first free
+  /// multiprocessors from taking all of its blocks.
+  int32_t mergeSharedBytes = 0;
   /// Workspace of one launch in flight, in bytes; 0 with one split. Partial
   /// outputs lie at its start, partial statistics at `statsOffset`, both
   /// 256-byte aligned relative to the start.
   int64_t workspaceBytes = 0;
   int64_t statsOffset = 0;
 };
+
+/// Shared memory that lets no multiprocessor hold more than its share of
+/// `blocks` merge blocks, at least what the kernel needs.
+int32_t spreadMergeBytes(const KernelInfo &info, int64_t blocks,
+                         const DeviceFacts &facts);
 
 /// The number of splits for `bounds` on a device of so many multiprocessors.
 /// Auto fills multiprocessors * blocksPerSm blocks, but makes no more splits

@@ -28,6 +28,12 @@ Type MmaEmitter::element(StorageAttr storage) {
                                                    : Type(b.getBF16Type());
 }
 
+bool tokentile::mergeIsDependent(KernelOp plan) {
+  int64_t number = 0;
+  StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
+  return !chip.drop_front(3).consumeInteger(10, number) && number >= 90;
+}
+
 LogicalResult MmaEmitter::emit() {
   Type i32 = b.getI32Type();
   Value x = NVVM::BlockIdXOp::create(b, i32);

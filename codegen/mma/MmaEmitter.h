@@ -102,6 +102,10 @@ private:
 void emitMerge(Lane &b, attn::ProgramOp program, mlir::Value args,
                mlir::Value shared);
 
+/// The merge is a programmatic dependent launch: it starts before the sweep
+/// has ended and waits for it (sm_90 and newer).
+bool mergeIsDependent(attn::KernelOp plan);
+
 /// Threads of a merge block, and the bytes of shared memory it needs.
 int64_t mergeThreads(attn::KernelOp plan);
 int64_t mergeSharedBytes(attn::KernelOp plan);

@@ -39,7 +39,7 @@ public:
         perRow(plan.getValueDim() / kDims) {
     Type i32 = b.getI32Type();
     // The partial results of the sweep before this launch must be complete.
-    if (dependent())
+    if (mergeIsDependent(plan))
       NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
     Value x = NVVM::BlockIdXOp::create(b, i32);
     Value y = NVVM::BlockIdYOp::create(b, i32);
@@ -55,12 +55,6 @@ public:
   void emit();
 
 private:
-  bool dependent() {
-    StringAttr chip = plan.getScheduleOrDefault().getChip();
-    int64_t number = 0;
-    chip.getValue().drop_front(3).consumeInteger(10, number);
-    return number >= 90;
-  }
   Value stat(Value split, int which) {
     Value at = block->statsAddress(b, split, block->firstRow, which);
     return b.load(b.getF32Type(), b.global(at));

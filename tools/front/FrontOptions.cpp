@@ -21,7 +21,8 @@ static void addShape(CLI::App &app, FrontOptions &options) {
   add("--kernel", options.kernel, "verify or draft (default: the model's)");
   add("--tokens", options.tokens,
       "Query tokens of one request (default: the model's block)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add("--kv", options.keys, "Stored keys and values: bf16 (default) or fp16");
   add("--values", options.values, "Stored values, where they differ");
   add("--page", options.page, "Keys of one page (default: 64)");

@@ -78,7 +78,7 @@ Status checkOptions(Options &options) {
 
 void printOutcome(const Outcome &outcome, const std::string &what) {
   const Comparison &result = outcome.comparison;
-  std::printf("%s %s splits %d error %.2e of %.2f allowed, naive %.2e, "
+  std::printf("%s %s splits %d error %.2e (%.2f of its bound, naive %.2e) "
               "%.1f us%s%s\n",
               result.ok ? "pass" : "FAIL", what.c_str(), outcome.splits,
               result.maxError, result.worstQuotient, result.naiveError,
@@ -223,12 +223,14 @@ int main(int argc, char **argv) {
   app.add_option("--context", options.contexts,
                  "Keys before the block, a list "
                  "(default: 0,1,63,64,65,1000)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--batch", options.batch, "Requests (default: 2)");
   app.add_option("--numbers", options.numbers,
                  "How tensors are drawn, a list of normal, sharp, mean, "
                  "growing, negative (default: normal,mean)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--seed", options.seed, "Seed of the cases (default: 1)");
   app.add_option("--random", options.random,
                  "Instead: this many specs and batches drawn at random");

@@ -1,0 +1,102 @@
+//===- Bench.cpp - Generated kernels timed beside their floor -------------===//
+
+#include "bench/Bench.h"
+
+#include <algorithm>
+
+using namespace tokentile;
+
+StatusOr<const Kernel *> Bench::kernelFor(int32_t tokens) {
+  std::unique_ptr<Kernel> &kernel = kernels[tokens];
+  if (!kernel) {
+    StatusOr<CompiledKernel> compiled = compile(tokens);
+    if (!compiled.ok())
+      return compiled.status();
+    StatusOr<std::unique_ptr<Kernel>> loaded =
+        timer.getDevice().load(*compiled);
+    if (!loaded.ok())
+      return loaded.status();
+    kernel = *std::move(loaded);
+  }
+  return static_cast<const Kernel *>(kernel.get());
+}
+
+StatusOr<Workload *> Bench::workloadFor(const Shape &shape) {
+  if (workload) {
+    const Shape &old = workload->getShape();
+    if (old.batch == shape.batch && old.context == shape.context &&
+        old.tokens == shape.tokens && old.table == shape.table)
+      return workload.get();
+  }
+  workload.reset();
+  StatusOr<const Kernel *> kernel = kernelFor(shape.tokens);
+  if (!kernel.ok())
+    return kernel.status();
+  StatusOr<std::unique_ptr<Workload>> made =
+      Workload::create(timer.getDevice(), (*kernel)->info(), shape);
+  if (!made.ok())
+    return made.status();
+  workload = *std::move(made);
+  return workload.get();
+}
+
+StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
+  StatusOr<Workload *> tensors = workloadFor(shape);
+  if (!tensors.ok())
+    return tensors.status();
+  int32_t size = chunk ? std::min(chunk, shape.tokens) : shape.tokens;
+  std::vector<std::pair<Plan, LaunchArgs>> launches;
+  BenchRecord record;
+  record.shape = shape;
+  record.sweeps = 0;
+  record.mode = chunk ? "chunks of " + std::to_string(chunk) : "one launch";
+  for (int32_t before = 0; before < shape.tokens; before += size) {
+    int32_t tokens = std::min(size, shape.tokens - before);
+    StatusOr<const Kernel *> kernel = kernelFor(tokens);
+    if (!kernel.ok())
+      return kernel.status();
+    const KernelInfo &info = (*kernel)->info();
+    StatusOr<Plan> planned =
+        plan(**kernel, {shape.batch, shape.context + before + tokens});
+    if (!planned.ok())
+      return planned.status();
+    StatusOr<LaunchArgs> args = (*tensors)->args(info, before, tokens);
+    if (!args.ok())
+      return args.status();
+    StatusOr<void *> workspace = (*tensors)->workspace(*planned);
+    if (!workspace.ok())
+      return workspace.status();
+    args->workspace = *workspace;
+    args->workspaceBytes = planned->workspaceBytes;
+    launches.push_back({*planned, *args});
+    if (before == 0) {
+      record.kernel = info.name;
+      record.rows = info.rows;
+      record.splits = planned->splits;
+      record.bytes = uniqueBytes(info, shape);
+    }
+    record.sweeps += info.sweeps;
+  }
+  StatusOr<Timing> timing = timer.time(
+      [&](Stream &stream) {
+        for (auto &[planned, args] : launches)
+          if (Status status = launch(planned, args, stream); !status.ok())
+            return status;
+        return Status();
+      },
+      samples);
+  if (!timing.ok())
+    return timing.status();
+  record.timing = *timing;
+  return record;
+}
+
+StatusOr<Floor> Bench::floor(const Shape &shape) {
+  StatusOr<Workload *> tensors = workloadFor(shape);
+  if (!tensors.ok())
+    return tensors.status();
+  StatusOr<const Kernel *> kernel = kernelFor(shape.tokens);
+  if (!kernel.ok())
+    return kernel.status();
+  return measureFloor(timer, (*kernel)->info(), **tensors, samples);
+}

@@ -1,0 +1,21 @@
+//===- Report.h - Measurements as a table and as JSON -----------*- C++ -*-===//
+
+#ifndef TOKENTILE_BENCH_REPORT_H
+#define TOKENTILE_BENCH_REPORT_H
+
+#include "bench/Bench.h"
+
+namespace tokentile {
+
+/// The head of the table, and one line of it.
+std::string tableHead();
+std::string tableLine(const BenchRecord &record);
+
+/// Everything as one JSON object. `nothing` is the time of an empty kernel, 0
+/// if it was not measured.
+std::string toJson(const DeviceFacts &device, double nothing, int samples,
+                   const std::vector<BenchRecord> &records);
+
+} // namespace tokentile
+
+#endif // TOKENTILE_BENCH_REPORT_H
