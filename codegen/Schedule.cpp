@@ -13,6 +13,8 @@ using namespace tokentile::attn;
 
 /// Most rows of one sweep: eight warps of sixteen rows.
 static constexpr int64_t kMaxRowWarps = 8;
+/// Largest window and split: sums with a position stay within 32 bits.
+static constexpr int64_t kMaxKeys = int64_t(1) << 30;
 /// Registers of a thread that fragments may take; the rest holds addresses.
 static constexpr int64_t kMaxFragmentRegisters = 208;
 
@@ -50,6 +52,14 @@ LogicalResult tokentile::checkCovered(KernelOp spec) {
   if (spec.getSees().getSuffix() == SuffixKind::Ancestors)
     return notCovered(spec, "'sees' suffix")
            << "ancestors yet; causal and bidirectional work";
+  if (spec.getSees().getWindow() > kMaxKeys)
+    return notCovered(spec, "'sees' within")
+           << spec.getSees().getWindow() << " yet; up to " << kMaxKeys
+           << " works";
+  SplitAttr split = spec.getSplitOrDefault();
+  if (split.getKind() != SplitKind::Auto && split.getValue() > kMaxKeys)
+    return notCovered(spec, "'split' of")
+           << split.getValue() << " yet; up to " << kMaxKeys << " works";
   PagingAttr paging = spec.getPaging();
   if (paging.getOrder() != PageOrderKind::Contiguous &&
       (paging.getPage() < 16 || paging.getPage() > 256))
@@ -84,11 +94,11 @@ static int64_t tileBytes(KernelOp spec, int64_t rows) {
 int64_t tokentile::sharedBytes(KernelOp spec, const MmaSchedule &s) {
   int64_t query = tileBytes(spec, s.rowWarps * layout::kRows);
   int64_t tiles = 2 * s.stages * tileBytes(spec, s.keyTile);
-  // Key warps meet in fp32, one warp's output after another, over the tiles.
-  int64_t meeting = s.keyWarps == 1
-                        ? 0
-                        : (s.keyWarps - 1) * s.rowWarps * layout::kRows *
-                              (spec.getHeads().getDim() + 2) * 4;
+  // Key warps meet in fp32, one warp's registers after another, over the tiles:
+  // each lane has two maxima, two sums and its share of the output.
+  int64_t registers = 4 + spec.getHeads().getDim() / 2;
+  int64_t meeting =
+      (s.keyWarps - 1) * s.rowWarps * layout::kWarp * registers * 4;
   return query + std::max<int64_t>(tiles, llvm::alignTo(meeting, 1024));
 }
 

@@ -102,6 +102,11 @@ std::pair<Value, Value> SweepBuilder::tilesOfRequest() {
   if (boundedRight())
     high = smaller(high, add(request.getMaxPosition(), window));
   high = larger(high, zero);
+  // A request without query tokens costs nothing, however long it is.
+  if (plan.getQueryOrDefault().getColumns() != ColumnsKind::Uniform) {
+    Value some = is(CmpIPredicate::sgt, request.getColumns(), zero);
+    high = arith::SelectOp::create(b, some, high, zero);
+  }
   Value first = div(low, size);
   Value end = div(add(high, constant(keyTile - 1)), size);
   return {first, larger(first, end)};

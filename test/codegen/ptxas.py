@@ -1,0 +1,78 @@
+"""Assembles default kernels of the published geometries for every chip.
+
+Usage: ptxas.py PTXAS
+
+Prints one line for each kernel that ptxas refuses, or that spills or keeps a
+stack frame (a dynamic index into registers makes one without any spill), and a
+last line of counts.
+"""
+
+import concurrent.futures
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+CHIPS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a", "sm_121a"]
+# Query heads, kv heads and head dimension.
+HEADS = [(24, 4, 256), (16, 2, 256), (32, 8, 128), (64, 8, 128), (32, 4, 128)]
+TOKENS = [1, 8, 16]
+
+FRAME = re.compile(
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+)
+
+
+def spec(heads, tokens):
+    query, kv, dim = heads
+    return (
+        f"attn.kernel @k heads<{query} over {kv}, dim {dim}> tokens<{tokens}>"
+        " sees<prefix all, suffix causal> keys<bf16> values<bf16>"
+        " paging<page_major page 64>"
+    )
+
+
+def complaint(ptxas, folder, chip, heads, tokens):
+    """What is wrong with one kernel, or None."""
+    name = f"{chip}-{heads[0]}-{heads[1]}-{heads[2]}-{tokens}"
+    path = os.path.join(folder, name + ".ptx")
+    pipeline = f"--attn-to-ptx=chip={chip} output={path}"
+    made = subprocess.run(
+        ["ninfer-opt", pipeline, "-o", os.devnull],
+        input=spec(heads, tokens),
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode:
+        return f"{name}: {made.stderr.strip()}"
+    ran = subprocess.run(
+        [ptxas, "-v", f"-arch={chip}", path, "-o", path + ".cubin"],
+        capture_output=True,
+        text=True,
+    )
+    said = ran.stdout + ran.stderr
+    frames = FRAME.findall(said)
+    # The sweep and the merge.
+    if ran.returncode or len(frames) != 2:
+        return f"{name}: {said.strip()}"
+    for frame in frames:
+        if any(map(int, frame)):
+            return f"{name}: {frame[0]} bytes of stack, {frame[1]} of spills"
+    return None
+
+
+def main():
+    cases = list(itertools.product(CHIPS, HEADS, TOKENS))
+    workers = os.cpu_count() or 2
+    with tempfile.TemporaryDirectory() as folder:
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            found = pool.map(lambda case: complaint(sys.argv[1], folder, *case), cases)
+            complaints = [line for line in found if line]
+    print("\n".join(complaints))
+    print(f"{len(cases)} kernels, {len(complaints)} complaints")
+
+
+if __name__ == "__main__":
+    main()
