@@ -157,8 +157,7 @@ void MmaEmitter::emit(AsyncCopyOp op) {
   // Pages before the window may have been given away.
   if (block->oldestKey) {
     Value first = b.mul(single(op.getTile()), keyTile);
-    whole = b.both(
-        whole, b.is(Lane::Predicate::sge, first, block->oldestKey));
+    whole = b.both(whole, b.is(Lane::Predicate::sge, first, block->oldestKey));
   }
   whenCopying(copyShape(keyTile), [&] {
     b.choose(

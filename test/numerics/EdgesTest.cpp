@@ -69,8 +69,8 @@ TEST(Edges, NoQueryTokensInAll) {
 TEST(Edges, NothingButPadding) {
   for (const char *order : {"token_major", "head_major"}) {
     // Requests without columns.
-    expectRight(makeBatch(makeSpec("counted", order, ""), {0, 0}, {0, 0},
-                          {0, 0}));
+    expectRight(
+        makeBatch(makeSpec("counted", order, ""), {0, 0}, {0, 0}, {0, 0}));
     // Whole blocks whose length is nothing: their rows see no key.
     expectRight(makeBatch(makeSpec("uniform", order, "lengths total"), {0, 0},
                           {4, 4}, {0, 0}));

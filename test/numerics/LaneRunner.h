@@ -1,4 +1,5 @@
-//===- LaneRunner.h - A GPU kernel run lane by lane on a problem -*- C++ -*-===//
+//===- LaneRunner.h - A GPU kernel run lane by lane on a problem -*- C++
+//-*-===//
 //
 // Compiles a spec to its machine form and runs every block of the sweep and
 // the merge on the lane executor, over the problem's host memory. What a GPU

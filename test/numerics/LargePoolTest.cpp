@@ -88,8 +88,8 @@ public:
 
 private:
   void spreadRequests() {
-    auto *offsets = reinterpret_cast<int32_t *>(
-        problem.getTensor("key_offsets").data());
+    auto *offsets =
+        reinterpret_cast<int32_t *>(problem.getTensor("key_offsets").data());
     int64_t edges[] = {int64_t(1) << 31, int64_t(1) << 32, int64_t(1) << 33};
     for (int32_t b = 0; b < args.batch; ++b) {
       int64_t to = edges[b % 3] / unit - 20;
