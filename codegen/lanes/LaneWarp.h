@@ -92,7 +92,7 @@ private:
   bool needAllLanes();
 
   void step(const Instr &i);
-  // LaneWarp.cpp
+  // LaneWarpControl.cpp
   void branch(const Instr &i);
   void beginLoop(const Instr &i);
   void nextIteration(const Instr &i);
@@ -101,6 +101,7 @@ private:
   /// Sets the induction variable of active lanes to `from` + `step`; returns
   /// the lanes that stay in the loop.
   uint32_t count(const Instr &i, const Frame &frame, Slot from, int64_t step);
+  // LaneWarp.cpp
   void copyRegisters(const Instr &i);
   void special(const Instr &i);
   // LaneWarpInteger.cpp

@@ -226,27 +226,7 @@ void CaseMaker::addRequest(int32_t count) {
   result.lengths.push_back(length);
 }
 
-std::string join(const std::vector<int32_t> &values) {
-  std::string text;
-  for (int32_t value : values)
-    text += (text.empty() ? "" : " ") + std::to_string(value);
-  return "[" + text + "]";
-}
-
 } // namespace
-
-std::string Case::describe() const {
-  static const char *const numberNames[] = {"normal", "sharp", "mean",
-                                            "growing", "negative"};
-  static const char *const interleaveNames[] = {"none", "pages", "slots"};
-  return specText + "\n  batch " + std::to_string(batch) + " contexts " +
-         join(contexts) + " columns " + join(columns) + " lengths " +
-         join(lengths) + " position shift " + std::to_string(positionShift) +
-         " step " + std::to_string(positionStep) + " interleave " +
-         interleaveNames[int(interleave)] + " numbers " +
-         numberNames[int(numbers)] + " row gap " + std::to_string(rowGap) +
-         " seed " + std::to_string(seed);
-}
 
 Case makeCase(uint64_t seed, int index, int batch, Size size) {
   return CaseMaker(seed, index, size).make(seed, index, batch);
