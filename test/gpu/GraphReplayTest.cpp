@@ -141,7 +141,7 @@ private:
 };
 
 class GraphReplay
-    : public testing::TestWithParam<std::tuple<const char *, const char *>> {};
+    : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(GraphReplay, StaysRightWhileLengthsAndTablesChange) {
   auto [name, rest] = GetParam();
@@ -186,6 +186,11 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values("all, suffix causal> ",
                                      "left within 100, suffix causal> ",
                                      "symmetric within 30, suffix "
-                                     "bidirectional> ")));
+                                     "bidirectional> ")),
+    [](const auto &info) {
+      std::string prefix = std::get<1>(info.param);
+      return std::get<0>(info.param) + "_" +
+             prefix.substr(0, prefix.find_first_of(" ,"));
+    });
 
 } // namespace

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t seed = 11;
 constexpr int shards = 16;
 constexpr int kernelsPerShard = 6;
-constexpr int batches = 2;
+constexpr int batches = 3;
 
 class GeneratedLanes : public testing::TestWithParam<int> {};
 
@@ -58,14 +58,25 @@ TEST_P(GeneratedLanes, AgreeWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Shards, GeneratedLanes, testing::Range(0, shards));
 
 TEST(LaneCases, CoverTheLowering) {
-  std::set<std::string> specs;
+  std::set<std::string> specs, pairs;
   std::string all;
   for (int index = 0; index < shards * kernelsPerShard; ++index) {
     LaneCase lane = makeLaneCase(seed, index, 0);
     specs.insert(lane.testCase.specText);
     all += lane.testCase.specText + "\n";
+    for (auto [one, other] : {std::pair("keys<bf16>", "query<fp16"),
+                              {"keys<fp16>", "query<bf16"},
+                              {"page 16>", "key_tile 64"},
+                              {"block<dense>", "prefix left"},
+                              {"contiguous", "block<dense>"},
+                              {"key_warps 4", "query registers"},
+                              {"row_blocks 2", "split<"}})
+      if (lane.testCase.specText.find(one) != std::string::npos &&
+          lane.testCase.specText.find(other) != std::string::npos)
+        pairs.insert(std::string(one) + " with " + other);
   }
   EXPECT_GE(specs.size(), 60u);
+  EXPECT_EQ(pairs.size(), 7u) << testing::PrintToString(pairs);
   for (const char *text : {"dim 64>",
                            "dim 128>",
                            "dim 256>",

@@ -15,10 +15,10 @@ using namespace tokentile;
 
 namespace {
 
-class LanesReach : public testing::TestWithParam<const char *> {
+class LanesReach : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
-    text = std::string("attn.kernel @reach ") + GetParam();
+    text = "attn.kernel @reach " + GetParam();
     auto made = LaneRunner::create(text, "sm_90a");
     ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
     runner = std::move(*made);
@@ -105,6 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
         "keys<bf16> values<bf16> paging<head_major page 64> query<bf16 "
         "token_major lengths total> schedule<auto key_tile 16 row_blocks 2 "
         "max_sweeps 2 "
-        "query shared>"));
+        "query shared>"),
+    [](const auto &info) { return "Kernel" + std::to_string(info.index); });
 
 } // namespace

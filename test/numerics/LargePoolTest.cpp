@@ -118,13 +118,13 @@ private:
 };
 
 /// One pool order.
-class OffsetsPast32Bits : public testing::TestWithParam<const char *> {
+class OffsetsPast32Bits : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
     testCase.specText =
         "attn.kernel @large heads<4 over 2, dim 256> tokens<3> sees<prefix "
         "all, suffix causal> keys<bf16> values<bf16> paging<" +
-        std::string(GetParam()) + "> block<in_pages> split<count of 2>";
+        GetParam() + "> block<in_pages> split<count of 2>";
     testCase.batch = 3;
     testCase.contexts = testCase.lengths = {45, 60, 37};
     testCase.columns = {3, 3, 3};
@@ -181,6 +181,9 @@ TEST_P(OffsetsPast32Bits, LaneByLane) {
 INSTANTIATE_TEST_SUITE_P(Orders, OffsetsPast32Bits,
                          testing::Values("page_major page 16",
                                          "head_major page 16", "nhd page 16",
-                                         "contiguous"));
+                                         "contiguous"),
+                         [](const auto &info) {
+                           return info.param.substr(0, info.param.find(' '));
+                         });
 
 } // namespace
