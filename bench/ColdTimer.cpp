@@ -5,6 +5,7 @@
 #include "runtime/Nvrtc.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace tokentile;
 
@@ -37,7 +38,7 @@ extern "C" __global__ void readAll(const uint4 *from, unsigned long long count,
 Timing tokentile::summarize(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   auto at = [&](double part) {
-    return samples[size_t(part * double(samples.size() - 1) + 0.5)];
+    return samples[size_t(std::lround(part * double(samples.size() - 1)))];
   };
   Timing timing;
   timing.median = at(0.5);

@@ -25,7 +25,7 @@ RowShape::RowShape(KernelOp plan) {
   rowBlocks = std::max<int64_t>(1, schedule.getRowBlocks());
   rowsPerBlock = llvm::divideCeil(rows, rowBlocks);
   if (schedule.getLowering() == LoweringKind::Mma)
-    rowsPerBlock = schedule.getRowWarps() * 16;
+    rowsPerBlock = schedule.getRowWarps() * schedule.getRowTiles() * 16;
 }
 
 BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
@@ -50,8 +50,8 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
     emitPositions(b);
     if (plan.getSees().getPrefix() != PrefixKind::All) {
       int64_t reach = plan.getSees().getWindow() - 1;
-      Value oldest = arith::SubIOp::create(b, loc, minPosition,
-                                           constant(b, reach));
+      Value oldest =
+          arith::SubIOp::create(b, loc, minPosition, constant(b, reach));
       oldestKey = arith::MaxSIOp::create(b, loc, oldest, constant(b, 0));
     }
     emitPools(b);
@@ -319,8 +319,8 @@ Value BlockContext::keyIsHeld(OpBuilder &b, Value key) {
   Value held = arith::CmpIOp::create(b, loc, CmpIPredicate::slt, key, length);
   if (!oldestKey)
     return held;
-  Value young = arith::CmpIOp::create(b, loc, CmpIPredicate::sge, key,
-                                      oldestKey);
+  Value young =
+      arith::CmpIOp::create(b, loc, CmpIPredicate::sge, key, oldestKey);
   return arith::AndIOp::create(b, loc, held, young);
 }
 

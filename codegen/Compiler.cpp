@@ -36,8 +36,7 @@ public:
         }) {}
 
   llvm::Error take(StringRef otherwise) {
-    return llvm::createStringError(message.empty() ? otherwise.str()
-                                                   : message);
+    return llvm::createStringError(message.empty() ? otherwise.str() : message);
   }
 
 private:
@@ -78,8 +77,8 @@ std::unique_ptr<MLIRContext> tokentile::createContext() {
   DialectRegistry registry;
   registerDialects(registry);
   // One compile is a handful of small passes; threads only add latency.
-  auto context = std::make_unique<MLIRContext>(
-      registry, MLIRContext::Threading::DISABLED);
+  auto context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   return context;
 }
@@ -137,8 +136,8 @@ static llvm::Error compileHost(ModuleOp module, CompileResult &result) {
     if (llvm::Error error = runPipeline(module, buildTilesPipeline))
       return error;
   }
-  llvm::Expected<HostCode> code = jitHostModule(
-      module, result.info.sweepSymbol, result.info.mergeSymbol);
+  llvm::Expected<HostCode> code =
+      jitHostModule(module, result.info.sweepSymbol, result.info.mergeSymbol);
   if (!code)
     return code.takeError();
   result.sweep = code->sweep;
@@ -172,8 +171,8 @@ static llvm::Error compileGpu(ModuleOp module, CompileResult &result) {
   return llvm::Error::success();
 }
 
-llvm::Expected<CompileResult>
-tokentile::compile(OwningOpRef<ModuleOp> module, StringRef chip) {
+llvm::Expected<CompileResult> tokentile::compile(OwningOpRef<ModuleOp> module,
+                                                 StringRef chip) {
   CompileResult result;
   {
     Phase phase(result.times, "plan");
@@ -185,8 +184,8 @@ tokentile::compile(OwningOpRef<ModuleOp> module, StringRef chip) {
     return plan.takeError();
   result.info = describeKernel(*plan);
   bool host = result.info.chip == "host";
-  if (llvm::Error error = host ? compileHost(*module, result)
-                               : compileGpu(*module, result))
+  if (llvm::Error error =
+          host ? compileHost(*module, result) : compileGpu(*module, result))
     return error;
   return result;
 }
@@ -287,14 +286,10 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
   info.splitValue = plan.getSplitOrDefault().getValue();
   if (schedule.getLowering() != LoweringKind::Mma)
     return info;
-  MmaSchedule mma;
-  mma.rowWarps = schedule.getRowWarps();
-  mma.keyWarps = schedule.getKeyWarps();
-  mma.keyTile = schedule.getKeyTile();
-  mma.stages = schedule.getStages();
+  MmaSchedule mma = readSchedule(schedule);
   info.threads = mma.threads();
   info.mergeThreads = mergeThreads(plan);
-  info.sharedBytes = sharedBytes(plan, mma);
+  info.sharedBytes = sharedLayout(plan, mma).bytes;
   info.mergeSharedBytes = mergeSharedBytes(plan);
   return info;
 }

@@ -54,8 +54,7 @@ static void buildToNvvm(OpPassManager &pm, const GpuPipelineOptions &options) {
 
 void tokentile::registerPipelines() {
   PassPipelineRegistration<GpuPipelineOptions>(
-      "attn-to-nvvm", "Lower attention specs to the NVVM dialect",
-      buildToNvvm);
+      "attn-to-nvvm", "Lower attention specs to the NVVM dialect", buildToNvvm);
   PassPipelineRegistration<GpuPipelineOptions>(
       "attn-to-ptx", "Lower attention specs to PTX",
       [](OpPassManager &pm, const GpuPipelineOptions &options) {
@@ -64,11 +63,11 @@ void tokentile::registerPipelines() {
         emit.output = options.output;
         pm.addPass(createEmitPtxPass(emit));
       });
-  PassPipelineRegistration<>(
-      "attn-to-host", "Lower attention specs to LLVM for this processor",
-      [](OpPassManager &pm) {
-        buildPlanPipeline(pm, "host");
-        buildTilesPipeline(pm);
-        buildHostPipeline(pm);
-      });
+  PassPipelineRegistration<>("attn-to-host",
+                             "Lower attention specs to LLVM for this processor",
+                             [](OpPassManager &pm) {
+                               buildPlanPipeline(pm, "host");
+                               buildTilesPipeline(pm);
+                               buildHostPipeline(pm);
+                             });
 }

@@ -7,16 +7,15 @@
 #ifndef TOKENTILE_CODEGEN_PIPELINES_H
 #define TOKENTILE_CODEGEN_PIPELINES_H
 
-#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
 
 #include <string>
 
 namespace tokentile {
 
 /// Options of `attn-to-nvvm` and `attn-to-ptx`.
-struct GpuPipelineOptions
-    : mlir::PassPipelineOptions<GpuPipelineOptions> {
+struct GpuPipelineOptions : mlir::PassPipelineOptions<GpuPipelineOptions> {
   PassOptions::Option<std::string> chip{
       *this, "chip",
       llvm::cl::desc("Target: sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a "

@@ -11,12 +11,16 @@ using namespace mlir;
 using namespace tokentile;
 using namespace tokentile::attn;
 
-/// Most rows of one sweep: eight warps of sixteen rows.
-static constexpr int64_t kMaxRowWarps = 8;
+/// Most rows of one sweep.
+static constexpr int64_t kMaxRows = 128;
+/// Most warps of a block; more leave too few registers to each.
+static constexpr int64_t kMaxWarps = 16;
 /// Largest window and split: sums with a position stay within 32 bits.
 static constexpr int64_t kMaxKeys = int64_t(1) << 30;
-/// Registers of a thread that fragments may take; the rest holds addresses.
-static constexpr int64_t kMaxFragmentRegisters = 208;
+static constexpr int64_t kRegistersPerSm = 65536;
+static constexpr int64_t kMaxRegisters = 255;
+/// Registers of a thread that fragments leave to addresses and loop state.
+static constexpr int64_t kOtherRegisters = 52;
 
 //===----------------------------------------------------------------------===//
 // Coverage
@@ -91,23 +95,59 @@ static int64_t tileBytes(KernelOp spec, int64_t rows) {
   return rows * spec.getHeads().getDim() * 2;
 }
 
-int64_t tokentile::sharedBytes(KernelOp spec, const MmaSchedule &s) {
-  int64_t query = tileBytes(spec, s.rowWarps * layout::kRows);
+MmaSchedule tokentile::readSchedule(ScheduleAttr schedule) {
+  MmaSchedule s;
+  s.rowWarps = schedule.getRowWarps();
+  s.rowTiles = schedule.getRowTiles();
+  s.keyWarps = schedule.getKeyWarps();
+  s.meetAtTile = schedule.getMeet() == MeetKind::Tile;
+  s.keyTile = schedule.getKeyTile();
+  s.stages = schedule.getStages();
+  s.rowBlocks = schedule.getRowBlocks();
+  s.queryInRegisters = schedule.getQuery() == QueryPlace::Registers;
+  return s;
+}
+
+SharedLayout tokentile::sharedLayout(KernelOp spec, const MmaSchedule &s) {
+  constexpr int64_t alignment = 1024;
+  SharedLayout layout;
+  layout.probabilities = tileBytes(spec, s.rows());
+  layout.scratch = layout.probabilities;
+  layout.tiles = layout.probabilities;
   int64_t tiles = 2 * s.stages * tileBytes(spec, s.keyTile);
-  // Key warps meet in fp32, one warp's registers after another, over the tiles:
-  // each lane has two maxima, two sums and its share of the output.
-  int64_t registers = 4 + spec.getHeads().getDim() / 2;
-  int64_t meeting =
-      (s.keyWarps - 1) * s.rowWarps * layout::kWarp * registers * 4;
-  return query + std::max<int64_t>(tiles, llvm::alignTo(meeting, 1024));
+  if (s.meetAtTile) {
+    layout.scratch += llvm::alignTo(s.rows() * s.keyTile * 2, alignment);
+    layout.tiles = layout.scratch + llvm::alignTo(s.rows() * 16, alignment);
+  } else {
+    // Key warps meet in fp32, one warp's registers after another, over the
+    // tiles: each lane has its rows' maxima, sums and share of the output.
+    int64_t registers = s.rowTiles * (4 + spec.getHeads().getDim() / 2);
+    int64_t meeting =
+        (s.keyWarps - 1) * s.rowWarps * layout::kWarp * registers * 4;
+    tiles = std::max<int64_t>(tiles, llvm::alignTo(meeting, alignment));
+  }
+  layout.bytes = layout.tiles + tiles;
+  return layout;
 }
 
 int64_t tokentile::fragmentRegisters(KernelOp spec, const MmaSchedule &s) {
   int64_t dim = spec.getHeads().getDim();
-  int64_t output = dim / 2, query = s.queryInRegisters ? dim / 4 : 4;
-  int64_t scores = s.keyTile / s.keyWarps / 2;
-  return output + query + scores + scores / 2;
+  int64_t output = s.rowTiles * dim / 2;
+  if (s.meetAtTile)
+    output /= s.keyWarps;
+  int64_t query = s.rowTiles * (s.queryInRegisters ? dim / 4 : 4);
+  int64_t scores = s.rowTiles * s.keyTile / s.keyWarps / 2;
+  // Row positions, statistics and their successors.
+  return output + query + scores + scores / 2 + 10 * (s.rowTiles - 1);
 }
+
+// Fitted to sweeps of 137 schedules at 64K keys on an H200, within 5 %; see
+// bench/results/h200-mma-schedules.md.
+static constexpr double kMmaEfficiency = 0.53;
+static constexpr double kUnevenness = 0.41;
+static constexpr double kSharedBytesPerCycle = 94;
+/// Keys of one split over which costs of its end are spread.
+static constexpr double kTypicalKeys = 512;
 
 double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
                                const ChipFacts &chip) {
@@ -121,22 +161,34 @@ double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
   double needed = chip.gigabytesPerSecond * 1e9 / sms * 1.0e-6;
   double memory = keyBytes / bytesPerCycle * std::max(1.0, needed / inFlight);
 
-  // Products, on padded rows.
-  double flops = 4 * dim * s.rowWarps * layout::kRows;
-  double mma = flops / (chip.mmaTeraflops * 1e12 / hertz / sms);
+  // Products, on padded rows; a multiprocessor has four partitions, and warps
+  // that do not fill them evenly wait for the fullest.
+  double flops = 4 * dim * s.rows();
+  double fullest = double(llvm::alignTo(s.warps(), 4)) / s.warps();
+  double rate = kMmaEfficiency * chip.mmaTeraflops * 1e12 / hertz / sms;
+  double mma = (1 + kUnevenness * (fullest - 1)) * flops / rate;
 
-  // Shared memory at 128 bytes a cycle: each row warp reads every key and
-  // value, each warp its query rows once a tile unless registers hold them.
+  // Shared memory: each row warp reads every key and value, each warp its
+  // query rows once a tile unless registers hold them, and all key warps the
+  // probabilities if they share them.
   double reads = s.rowWarps * keyBytes;
   if (!s.queryInRegisters)
-    reads += s.warps() * layout::kRows * dim * 2 / s.keyTile;
-  double shared = (reads + keyBytes) / 128;
+    reads += s.keyWarps * s.rows() * dim * 2 / s.keyTile;
+  if (s.meetAtTile)
+    reads += (s.keyWarps + 1) * s.rows() * 2;
+  double shared = (reads + keyBytes) / kSharedBytesPerCycle;
 
-  // A tile costs a barrier, a wait and the latency of its softmax.
-  double perTile = 700.0 / s.keyTile;
+  // A tile costs barriers and a wait, more with more warps; key warps that
+  // meet at the end pass their outputs on once.
+  double perTile =
+      s.meetAtTile ? 210 + 11.0 * s.warps() : 45 + 33.5 * s.warps();
+  double meeting = s.meetAtTile ? 0
+                                : (s.keyWarps - 1) * s.rows() * dim * 8 /
+                                      kSharedBytesPerCycle / kTypicalKeys;
   double busiest = std::max({memory, mma, shared});
   double rest = memory + mma + shared - busiest;
-  return busiest + 0.25 * rest + perTile;
+  return busiest + rest * (0.015 + 0.05 / s.warps()) + perTile / s.keyTile +
+         meeting;
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,16 +200,31 @@ static ScheduleAttr toAttr(KernelOp spec, const MmaSchedule &s,
   MLIRContext *context = spec.getContext();
   return ScheduleAttr::get(
       context, LoweringKind::Mma, StringAttr::get(context, chip.name),
-      s.keyTile, s.rowWarps, s.keyWarps, s.stages, s.rowBlocks, maxSweeps,
+      s.keyTile, s.rowWarps, s.rowTiles, s.keyWarps,
+      s.meetAtTile ? MeetKind::Tile : MeetKind::End, s.stages, s.rowBlocks,
+      maxSweeps,
       s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared);
 }
 
-static bool fits(KernelOp spec, const MmaSchedule &s, const ChipFacts &chip) {
-  return sharedBytes(spec, s) <= chip.sharedPerBlock &&
-         fragmentRegisters(spec, s) <= kMaxFragmentRegisters;
+/// Whether the lowering can make `s` on `chip`.
+static bool isPossible(KernelOp spec, const MmaSchedule &s,
+                       const ChipFacts &chip) {
+  if (s.warps() > kMaxWarps || s.keyTile % (16 * s.keyWarps))
+    return false;
+  // Shared probabilities are swizzled over rows of 128 bytes; key warps divide
+  // the dimensions in pairs of eight.
+  if (s.meetAtTile && (s.keyWarps == 1 || s.keyTile < 64 ||
+                       spec.getHeads().getDim() % (16 * s.keyWarps)))
+    return false;
+  SplitAttr split = spec.getSplitOrDefault();
+  if (split.getKind() == SplitKind::Keys && split.getValue() % s.keyTile)
+    return false;
+  int64_t registers = std::min(kMaxRegisters, kRegistersPerSm / s.threads());
+  return sharedLayout(spec, s).bytes <= chip.sharedPerBlock &&
+         fragmentRegisters(spec, s) <= registers - kOtherRegisters;
 }
 
-/// Divides the rows; fails if that takes more sweeps than allowed.
+/// Divides the rows over blocks; fails if that takes more sweeps than allowed.
 static LogicalResult divideRows(KernelOp spec, MmaSchedule &s,
                                 int64_t &maxSweeps) {
   ScheduleAttr given = spec.getScheduleOrDefault();
@@ -165,25 +232,12 @@ static LogicalResult divideRows(KernelOp spec, MmaSchedule &s,
   maxSweeps = std::max<int64_t>(1, given.getMaxSweeps());
   s.rowBlocks = given.getRowBlocks();
   if (!s.rowBlocks)
-    s.rowBlocks = llvm::divideCeil(rows, kMaxRowWarps * layout::kRows);
-  s.rowWarps = given.getRowWarps();
-  if (!s.rowWarps)
-    s.rowWarps =
-        llvm::divideCeil(llvm::divideCeil(rows, s.rowBlocks), layout::kRows);
+    s.rowBlocks = llvm::divideCeil(rows, kMaxRows);
   if (s.rowBlocks > maxSweeps)
     return spec.emitOpError("'tokens' ")
            << spec.getTokens() << " makes " << rows << " rows, which take "
            << s.rowBlocks << " sweeps over the keys; one sweep holds "
-           << kMaxRowWarps * layout::kRows << " rows, and 'max_sweeps' allows "
-           << maxSweeps;
-  if (s.rowWarps > kMaxRowWarps)
-    return spec.emitOpError("'row_warps' ")
-           << s.rowWarps << " is more than " << kMaxRowWarps;
-  if (s.rowBlocks * s.rowWarps * layout::kRows < rows)
-    return spec.emitOpError("'row_warps' ")
-           << s.rowWarps << " in " << s.rowBlocks << " row blocks hold "
-           << s.rowBlocks * s.rowWarps * layout::kRows << " rows, expected "
-           << rows;
+           << kMaxRows << " rows, and 'max_sweeps' allows " << maxSweeps;
   return success();
 }
 
@@ -193,48 +247,66 @@ static SmallVector<int64_t> optionsOr(int64_t given, ArrayRef<int64_t> open) {
   return SmallVector<int64_t>(open);
 }
 
+/// Calls `visit` with every schedule that obeys what `spec` fixes.
+static void
+forEachSchedule(KernelOp spec, MmaSchedule s,
+                llvm::function_ref<void(const MmaSchedule &)> visit) {
+  ScheduleAttr given = spec.getScheduleOrDefault();
+  int64_t rows = llvm::divideCeil(spec.getRows(), s.rowBlocks);
+  SmallVector<bool> meets{false, true}, places{false, true};
+  if (given.getMeet() != MeetKind::Auto)
+    meets = {given.getMeet() == MeetKind::Tile};
+  if (given.getQuery() != QueryPlace::Auto)
+    places = {given.getQuery() == QueryPlace::Registers};
+  for (int64_t rowTiles : optionsOr(given.getRowTiles(), {1, 2})) {
+    s.rowTiles = rowTiles;
+    int64_t natural = llvm::divideCeil(rows, rowTiles * layout::kRows);
+    s.rowWarps = given.getRowWarps() ? given.getRowWarps() : natural;
+    if (s.rowWarps < natural)
+      continue;
+    for (int64_t keyWarps : optionsOr(given.getKeyWarps(), {1, 2, 4}))
+      for (bool meet : meets)
+        for (int64_t keyTile : optionsOr(given.getKeyTile(), {16, 32, 64, 128}))
+          for (int64_t stages : optionsOr(given.getStages(), {2, 3, 4, 5, 6}))
+            for (bool place : places) {
+              s.keyWarps = keyWarps;
+              s.meetAtTile = meet;
+              s.keyTile = keyTile;
+              s.stages = stages;
+              s.queryInRegisters = place;
+              visit(s);
+            }
+  }
+}
+
 static ScheduleAttr selectMma(KernelOp spec, const ChipFacts &chip) {
   ScheduleAttr given = spec.getScheduleOrDefault();
-  MmaSchedule s;
+  MmaSchedule start, best;
   int64_t maxSweeps = 1;
-  if (failed(divideRows(spec, s, maxSweeps)))
+  if (failed(divideRows(spec, start, maxSweeps)))
     return {};
-
-  SplitAttr split = spec.getSplitOrDefault();
-  MmaSchedule best;
   double bestCost = HUGE_VAL;
-  SmallVector<QueryPlace> places{QueryPlace::Shared, QueryPlace::Registers};
-  if (given.getQuery() != QueryPlace::Auto)
-    places = {given.getQuery()};
-  for (int64_t keyWarps : optionsOr(given.getKeyWarps(), {1, 2, 4}))
-    for (int64_t keyTile : optionsOr(given.getKeyTile(), {16, 32, 64, 128}))
-      for (int64_t stages : optionsOr(given.getStages(), {2, 3, 4, 5, 6}))
-        for (QueryPlace place : places) {
-          s.keyWarps = keyWarps;
-          s.keyTile = keyTile;
-          s.stages = stages;
-          s.queryInRegisters = place == QueryPlace::Registers;
-          if (s.warps() > kMaxRowWarps || keyTile % (16 * keyWarps) ||
-              !fits(spec, s, chip))
-            continue;
-          if (split.getKind() == SplitKind::Keys && split.getValue() % keyTile)
-            continue;
-          double cost = cyclesPerKey(spec, s, chip);
-          // More warps hide more latency where rows are few.
-          cost *= 1 + 0.5 / s.warps();
-          if (cost < bestCost) {
-            bestCost = cost;
-            best = s;
-          }
-        }
+  forEachSchedule(spec, start, [&](const MmaSchedule &s) {
+    if (!isPossible(spec, s, chip))
+      return;
+    double cost = cyclesPerKey(spec, s, chip);
+    if (cost < bestCost) {
+      bestCost = cost;
+      best = s;
+    }
+  });
   if (bestCost == HUGE_VAL) {
     spec.emitOpError("no schedule fits ")
-        << chip.name << ": " << s.rowWarps * layout::kRows
+        << chip.name << ": "
+        << llvm::divideCeil(spec.getRows(), start.rowBlocks)
         << " rows of 'heads' dim " << spec.getHeads().getDim() << " in "
-        << chip.sharedPerBlock << " bytes of shared memory, given "
-        << "key_tile " << given.getKeyTile() << ", key_warps "
-        << given.getKeyWarps() << ", stages " << given.getStages()
-        << " (0 is open) and split size " << split.getValue();
+        << chip.sharedPerBlock << " bytes of shared memory, given key_tile "
+        << given.getKeyTile() << ", row_warps " << given.getRowWarps()
+        << ", row_tiles " << given.getRowTiles() << ", key_warps "
+        << given.getKeyWarps() << ", meet "
+        << stringifyMeetKind(given.getMeet()) << ", stages "
+        << given.getStages() << " (0 is open) and split size "
+        << spec.getSplitOrDefault().getValue();
     return {};
   }
   return toAttr(spec, best, chip, maxSweeps);
@@ -259,9 +331,9 @@ static ScheduleAttr selectHost(KernelOp spec, const ChipFacts &chip) {
         << keyTile;
     return {};
   }
-  return ScheduleAttr::get(context, LoweringKind::Host,
-                           StringAttr::get(context, chip.name), keyTile, 0, 0,
-                           0, rowBlocks, maxSweeps, QueryPlace::Auto);
+  return ScheduleAttr::get(
+      context, LoweringKind::Host, StringAttr::get(context, chip.name), keyTile,
+      0, 0, 0, MeetKind::Auto, 0, rowBlocks, maxSweeps, QueryPlace::Auto);
 }
 
 ScheduleAttr tokentile::selectSchedule(KernelOp spec, const ChipFacts &chip) {

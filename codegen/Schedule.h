@@ -16,7 +16,11 @@ namespace tokentile {
 /// One way to run a spec on a GPU, every choice concrete.
 struct MmaSchedule {
   int64_t rowWarps = 0;
+  /// Tiles of 16 rows that one row warp holds.
+  int64_t rowTiles = 1;
   int64_t keyWarps = 0;
+  /// Key warps meet at every tile rather than at the end.
+  bool meetAtTile = false;
   int64_t keyTile = 0;
   int64_t stages = 0;
   int64_t rowBlocks = 1;
@@ -24,10 +28,24 @@ struct MmaSchedule {
 
   int64_t warps() const { return rowWarps * keyWarps; }
   int64_t threads() const { return warps() * 32; }
+  int64_t rows() const { return rowWarps * rowTiles * 16; }
 };
 
-/// Shared memory of a sweep, in bytes, as attn-stage lays it out.
-int64_t sharedBytes(attn::KernelOp spec, const MmaSchedule &schedule);
+/// The schedule of a plan.
+MmaSchedule readSchedule(attn::ScheduleAttr schedule);
+
+/// Where a sweep's shared memory lies, in bytes from its start; attn-stage
+/// allocates by it. The query stands at 0.
+struct SharedLayout {
+  /// Probabilities and scratch, if key warps meet at every tile.
+  int64_t probabilities = 0;
+  int64_t scratch = 0;
+  /// Slots of keys and then of values; key warps that meet at the end do so
+  /// over the same bytes.
+  int64_t tiles = 0;
+  int64_t bytes = 0;
+};
+SharedLayout sharedLayout(attn::KernelOp spec, const MmaSchedule &schedule);
 
 /// Registers a thread needs for its fragments, without addresses.
 int64_t fragmentRegisters(attn::KernelOp spec, const MmaSchedule &schedule);

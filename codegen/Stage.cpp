@@ -44,7 +44,8 @@ class Stager {
 public:
   Stager(ProgramOp program)
       : program(program), plan(program.getPlan()),
-        schedule(plan.getScheduleOrDefault()),
+        schedule(plan.getScheduleOrDefault()), mma(readSchedule(schedule)),
+        layout(sharedLayout(plan, mma)),
         b(program.getLoc(), program.getContext()) {}
 
   LogicalResult run();
@@ -62,8 +63,9 @@ private:
                                   schedule.getKeyWarps());
     return encoded(cast<RankedTensorType>(type), attr);
   }
-  Value allocate(int64_t offset, int64_t stages, RankedTensorType tile) {
-    auto shared = SharedAttr::get(b.getContext(), kSwizzle);
+  Value allocate(int64_t offset, int64_t stages, RankedTensorType tile,
+                 int64_t swizzle = kSwizzle) {
+    auto shared = SharedAttr::get(b.getContext(), swizzle);
     auto type = BufferType::get(b.getContext(), stages, encoded(tile, shared));
     return AllocSharedOp::create(b, type, offset);
   }
@@ -75,18 +77,19 @@ private:
   Value lookup(Value tile);
   void copyTile(Value tile, Value pages, Value slot);
   void pipeline();
-  void meetKeyWarps();
+  void meetAtEnd();
+  void meetAtTile();
 
   ProgramOp program;
   KernelOp plan;
   ScheduleAttr schedule;
+  MmaSchedule mma;
+  SharedLayout layout;
   ImplicitLocOpBuilder b;
   scf::ForOp loop;
   LoadTileOp loadKeys, loadValues;
   LookupPagesOp lookupPages;
   Value query, keyBuffer, valueBuffer;
-  /// Bytes of the query buffer: the key and value slots stand behind it.
-  int64_t queryBytes = 0;
 };
 
 } // namespace
@@ -116,7 +119,7 @@ void Stager::encodeFragments() {
     // Scores and outputs of equal width differ by who makes them.
     if (type.getRank() == 2 && type.getShape()[1] == dim &&
         !isa_and_nonnull<ScoresOp, MaskOp, scf::IfOp>(value.getDefiningOp()))
-      kind = FragmentKind::Output;
+      kind = mma.meetAtTile ? FragmentKind::Slices : FragmentKind::Output;
     value.setType(fragment(type, kind));
   };
   program.walk([&](Operation *op) {
@@ -143,7 +146,6 @@ void Stager::stageQuery() {
   b.setInsertionPoint(load);
   auto type = cast<RankedTensorType>(load.getResult().getType());
   Value buffer = allocate(0, 1, type);
-  queryBytes = cast<BufferType>(buffer.getType()).getBytes();
   CopyQueryOp::create(b, buffer);
   Value view = ViewOp::create(b, cast<BufferType>(buffer.getType()).getTile(),
                               buffer, constant(0));
@@ -189,9 +191,9 @@ void Stager::pipeline() {
   auto valueTile = cast<RankedTensorType>(loadValues.getResult().getType());
 
   b.setInsertionPoint(loop);
-  keyBuffer = allocate(queryBytes, stages, keyTile);
+  keyBuffer = allocate(layout.tiles, stages, keyTile);
   int64_t keyBytes = cast<BufferType>(keyBuffer.getType()).getBytes();
-  valueBuffer = allocate(queryBytes + keyBytes, stages, valueTile);
+  valueBuffer = allocate(layout.tiles + keyBytes, stages, valueTile);
   Value begin = loop.getLowerBound();
   auto ahead = [&](Value tile, int64_t count) -> Value {
     return arith::AddIOp::create(b, tile, constant(count));
@@ -249,18 +251,52 @@ void Stager::pipeline() {
   lookupPages.erase();
 }
 
-void Stager::meetKeyWarps() {
-  if (schedule.getKeyWarps() == 1)
-    return;
+/// Key warps add up their outputs behind the loop.
+void Stager::meetAtEnd() {
   b.setInsertionPointAfter(loop);
   // Copies still in flight must not land on the scratch behind the query.
   AsyncWaitOp::create(b, 0);
   auto reduce = ReduceWarpsOp::create(
       b, loop.getResult(0).getType(), loop.getResult(1).getType(),
       loop.getResult(2).getType(), loop.getResult(0), loop.getResult(1),
-      loop.getResult(2), queryBytes);
+      loop.getResult(2), layout.tiles);
   for (int i : {0, 1, 2})
     loop.getResult(i).replaceAllUsesExcept(reduce->getResult(i), reduce);
+}
+
+/// Key warps agree on maxima, share probabilities and divide the dimensions.
+void Stager::meetAtTile() {
+  SoftmaxOp softmax;
+  AccumulateOp accumulate;
+  loop.walk([&](SoftmaxOp op) { softmax = op; });
+  loop.walk([&](AccumulateOp op) { accumulate = op; });
+  auto shape = cast<RankedTensorType>(softmax.getProbabilities().getType());
+
+  b.setInsertionPoint(loop);
+  auto plain = RankedTensorType::get(shape.getShape(), shape.getElementType());
+  Value probabilities = allocate(layout.probabilities, 1, plain);
+  // One 16-byte row for the numbers of up to four key warps.
+  auto numbers = RankedTensorType::get({mma.rows(), 4}, b.getF32Type());
+  Value scratch = allocate(layout.scratch, 1, numbers, /*swizzle=*/1);
+  Value zero = constant(0);
+
+  b.setInsertionPoint(softmax);
+  Value agreed = AgreeMaxOp::create(b, softmax.getMax().getType(),
+                                    softmax.getScores(), scratch);
+  softmax.getAgreedMutable().assign(agreed);
+
+  b.setInsertionPoint(accumulate);
+  ShareOp::create(b, softmax.getProbabilities(), probabilities);
+  BarrierOp::create(b);
+  Value view =
+      ViewOp::create(b, cast<BufferType>(probabilities.getType()).getTile(),
+                     probabilities, zero);
+  accumulate.getProbabilitiesMutable().assign(view);
+
+  b.setInsertionPointAfter(loop);
+  Value sum = loop.getResult(1);
+  auto total = AgreeSumOp::create(b, sum.getType(), sum, scratch);
+  sum.replaceAllUsesExcept(total, total);
 }
 
 LogicalResult Stager::run() {
@@ -270,7 +306,10 @@ LogicalResult Stager::run() {
   stageQuery();
   pipeline();
   readQuery();
-  meetKeyWarps();
+  if (mma.meetAtTile)
+    meetAtTile();
+  else if (mma.keyWarps > 1)
+    meetAtEnd();
   return success();
 }
 

@@ -86,8 +86,7 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
     StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
     std::string features = "+ptx" + std::to_string(findChip(chip)->ptxVersion);
     module.setTargetsAttr(b.getArrayAttr(NVVM::NVVMTargetAttr::get(
-        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", chip,
-        features)));
+        &getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", chip, features)));
     b.setInsertionPointToEnd(module.getBody());
     declareShared(b, plan.getLoc());
     return module;
@@ -96,11 +95,10 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
   LogicalResult lower(ProgramOp program, gpu::GPUModuleOp module) {
     KernelOp plan = program.getPlan();
     bool sweep = program.getRole() == ProgramRole::Sweep;
-    ScheduleAttr schedule = plan.getScheduleOrDefault();
     Lane b(program.getLoc(), &getContext());
     b.setInsertionPointToEnd(module.getBody());
     int64_t threads = sweep
-                          ? schedule.getRowWarps() * schedule.getKeyWarps() * 32
+                          ? readSchedule(plan.getScheduleOrDefault()).threads()
                           : mergeThreads(plan);
     LLVM::LLVMFuncOp function = declareKernel(
         b, program.getLoc(), program.getSymName(), threads, sweep);

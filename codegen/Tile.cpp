@@ -177,7 +177,8 @@ SmallVector<Value> SweepBuilder::step(Value tile, Value query,
 
   auto softmax =
       SoftmaxOp::create(b, tensor({rows, keyTile}, value), stats, stats, stats,
-                        masked.getResult(0), state[0], state[1]);
+                        masked.getResult(0), state[0], state[1],
+                        /*agreed=*/Value());
   Value values = LoadTileOp::create(b, tensor({keyTile, dim}, value),
                                     Plane::Values, tile, pages);
   Value output =

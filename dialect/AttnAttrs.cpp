@@ -210,14 +210,15 @@ static LogicalResult verifyChip(EmitError emitError, LoweringKind lowering,
 
 LogicalResult ScheduleAttr::verify(EmitError emitError, LoweringKind lowering,
                                    StringAttr chip, int64_t keyTile,
-                                   int64_t rowWarps, int64_t keyWarps,
+                                   int64_t rowWarps, int64_t rowTiles,
+                                   int64_t keyWarps, MeetKind meet,
                                    int64_t stages, int64_t rowBlocks,
                                    int64_t maxSweeps, QueryPlace query) {
   if (failed(verifyChip(emitError, lowering, chip)))
     return failure();
   std::pair<StringRef, int64_t> counts[] = {
       {"key_tile", keyTile},     {"row_warps", rowWarps},
-      {"key_warps", keyWarps},   {"stages", stages},
+      {"row_tiles", rowTiles},   {"key_warps", keyWarps},   {"stages", stages},
       {"row_blocks", rowBlocks}, {"max_sweeps", maxSweeps}};
   for (auto [name, value] : counts)
     if (value < 0) // C24

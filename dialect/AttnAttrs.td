@@ -199,7 +199,10 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let description = [{
     The lowering is `host`, `mma` or `auto`; `chip` is "host" or a GPU such as
     "sm_90a". A tile is `key_tile` keys. On a
-    GPU `row_warps` x `key_warps` warps divide its rows and keys, `stages` tiles
+    GPU `row_warps` x `key_warps` warps divide its rows and keys, each row warp
+    holds `row_tiles` tiles of 16 rows. Key warps `meet` at the `end`, adding up
+    outputs of different keys, or at every `tile`, sharing probabilities and
+    dividing the output's dimensions. `stages` tiles
     are in flight, and the query operand rests in `query` `shared` memory or
     `registers`. `row_blocks` blocks share the rows; each reads the keys again,
     so more than one needs `max_sweeps` to say so.
@@ -209,12 +212,15 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let parameters = (ins
     EnumParameter<Attn_LoweringKind>:$lowering,
     OptionalParameter<"::mlir::StringAttr">:$chip,
-    Attn_Open:$keyTile, Attn_Open:$rowWarps, Attn_Open:$keyWarps,
+    Attn_Open:$keyTile, Attn_Open:$rowWarps, Attn_Open:$rowTiles,
+    Attn_Open:$keyWarps,
+    Attn_Defaulted<Attn_MeetKind, "MeetKind::Auto">:$meet,
     Attn_Open:$stages, Attn_Open:$rowBlocks, Attn_Open:$maxSweeps,
     Attn_Defaulted<Attn_QueryPlace, "QueryPlace::Auto">:$query);
   let assemblyFormat = [{
     `<` $lowering (`chip` $chip^)? (`key_tile` $keyTile^)?
-    (`row_warps` $rowWarps^)? (`key_warps` $keyWarps^)? (`stages` $stages^)?
+    (`row_warps` $rowWarps^)? (`row_tiles` $rowTiles^)?
+    (`key_warps` $keyWarps^)? (`meet` $meet^)? (`stages` $stages^)?
     (`row_blocks` $rowBlocks^)? (`max_sweeps` $maxSweeps^)?
     (`query` $query^)? `>`
   }];
@@ -232,7 +238,7 @@ def Attn_FragmentAttr : Attn_Attr<"Fragment", "fragment", [
     Warp `w` holds rows of row warp `w mod row_warps` and, for scores and
     probabilities, keys of key warp `w div row_warps`. An `output` or
     `statistics` fragment of several key warps is a partial sum in each of
-    them. `codegen/Layout.h` maps (lane, register) to coordinates.
+    them; of `slices` each key warp holds whole sums of some dimensions. `codegen/Layout.h` maps (lane, register) to coordinates.
 
     Example: `tensor<96x64xf32, #attn.fragment<scores warps 6 by 1>>`
   }];

@@ -76,6 +76,10 @@ def Attn_QueryPlace : Attn_Enum<"QueryPlace", "where query operands rest", [
   I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"Shared", 1, "shared">,
   I32EnumCase<"Registers", 2, "registers">]>;
 
+def Attn_MeetKind : Attn_Enum<"MeetKind", "when key warps meet", [
+  I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"End", 1, "end">,
+  I32EnumCase<"Tile", 2, "tile">]>;
+
 def Attn_ProgramRole : Attn_Enum<"ProgramRole", "part of a kernel", [
   I32EnumCase<"Sweep", 0, "sweep">, I32EnumCase<"Merge", 1, "merge">]>;
 
@@ -86,6 +90,7 @@ def Attn_FragmentKind : Attn_Enum<"FragmentKind", "a distribution over lanes", [
   I32EnumCase<"Query", 0, "query">, I32EnumCase<"Scores", 1, "scores">,
   I32EnumCase<"Probabilities", 2, "probabilities">,
   I32EnumCase<"Output", 3, "output">,
-  I32EnumCase<"Statistics", 4, "statistics">]>;
+  I32EnumCase<"Statistics", 4, "statistics">,
+  I32EnumCase<"Slices", 5, "slices">]>;
 
 #endif // TOKENTILE_DIALECT_ATTNENUMS_TD

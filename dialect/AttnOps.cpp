@@ -200,7 +200,7 @@ ScheduleAttr KernelOp::getScheduleOrDefault() {
   if (std::optional<ScheduleAttr> schedule = getSchedule())
     return *schedule;
   return ScheduleAttr::get(getContext(), LoweringKind::Auto, StringAttr(), 0, 0,
-                           0, 0, 0, 0, QueryPlace::Auto);
+                           0, 0, MeetKind::Auto, 0, 0, 0, QueryPlace::Auto);
 }
 
 int64_t KernelOp::getSlotStride(StorageAttr storage, int64_t dim) {

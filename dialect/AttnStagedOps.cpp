@@ -85,3 +85,36 @@ LogicalResult ReduceWarpsOp::verify() {
                          << offset;
   return verifyPartial(getOperation(), getMax(), getSum(), getOutput());
 }
+
+// The scratch through which key warps agree on one number of each row.
+static LogicalResult verifyScratch(Operation *op, BufferType scratch,
+                                   int64_t rows) {
+  RankedTensorType tile = scratch.getTile();
+  if (!tile.getElementType().isF32() || tile.getShape()[0] != rows ||
+      tile.getShape()[1] != 4) // C67
+    return op->emitOpError() << "expected a scratch of " << rows
+                             << "x4xf32, got " << tile;
+  return success();
+}
+
+LogicalResult AgreeMaxOp::verify() {
+  return verifyScratch(getOperation(), getScratch().getType(),
+                       getScores().getType().getShape()[0]);
+}
+
+LogicalResult AgreeSumOp::verify() {
+  return verifyScratch(getOperation(), getScratch().getType(),
+                       getSum().getType().getShape()[0]);
+}
+
+LogicalResult ShareOp::verify() {
+  RankedTensorType source = getProbabilities().getType();
+  RankedTensorType tile = getBuffer().getType().getTile();
+  if (!getFragment(source, FragmentKind::Probabilities) ||
+      source.getShape() != tile.getShape() ||
+      source.getElementType() != tile.getElementType()) // C68
+    return emitOpError() << "expected a probabilities fragment of the buffer's "
+                            "shape and element type, got "
+                         << source << " and " << tile;
+  return success();
+}

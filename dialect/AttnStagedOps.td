@@ -186,4 +186,71 @@ def Attn_ReduceWarpsOp : Attn_ProgramPart<"reduce_warps", [
   let hasVerifier = 1;
 }
 
+def Attn_AgreeMaxOp : Attn_ProgramPart<"agree_max"> {
+  let summary = "the largest score of each row over all key warps";
+  let description = [{
+    max_j x_j of `attn.softmax`, scaled, over the whole tile. Key warps leave
+    theirs in `scratch`, [R, 4] floats, meet at a barrier and read the others'.
+
+    Example:
+
+    ```mlir
+    %a = attn.agree_max %x through %scratch
+        : tensor<96x64xf32, #attn.fragment<scores warps 3 by 4>>,
+          !attn.buffer<1 of tensor<96x4xf32, #attn.shared<swizzle 1>>>
+        -> tensor<96xf32, #attn.fragment<statistics warps 3 by 4>>
+    ```
+  }];
+  let arguments = (ins Attn_Matrix:$scores, Attn_BufferType:$scratch);
+  let results = (outs Attn_Rows:$max);
+  let assemblyFormat = [{
+    $scores `through` $scratch attr-dict `:` type($scores) `,` type($scratch)
+    `->` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_ShareOp : Attn_ProgramPart<"share"> {
+  let summary = "writes a warp's probabilities where all warps can read them";
+  let description = [{
+    A barrier must follow before the tile is read.
+
+    Example:
+
+    ```mlir
+    attn.share %p to %buffer
+        : tensor<96x64xbf16, #attn.fragment<probabilities warps 3 by 4>>,
+          !attn.buffer<1 of tensor<96x64xbf16, #attn.shared<swizzle 8>>>
+    ```
+  }];
+  let arguments = (ins Attn_Tile:$probabilities, Attn_BufferType:$buffer);
+  let assemblyFormat = [{
+    $probabilities `to` $buffer attr-dict `:` type($probabilities) `,`
+    type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_AgreeSumOp : Attn_ProgramPart<"agree_sum", [
+    AllTypesMatch<["sum", "result"]>]> {
+  let summary = "adds up the sums of all key warps";
+  let description = [{
+    As `attn.agree_max`, in the order of the warps.
+
+    Example:
+
+    ```mlir
+    %l1 = attn.agree_sum %l through %scratch
+        : tensor<96xf32, #attn.fragment<statistics warps 3 by 4>>,
+          !attn.buffer<1 of tensor<96x4xf32, #attn.shared<swizzle 1>>>
+    ```
+  }];
+  let arguments = (ins Attn_Rows:$sum, Attn_BufferType:$scratch);
+  let results = (outs Attn_Rows:$result);
+  let assemblyFormat = [{
+    $sum `through` $scratch attr-dict `:` type($sum) `,` type($scratch)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // TOKENTILE_DIALECT_ATTNSTAGEDOPS_TD

@@ -262,7 +262,8 @@ def Attn_SoftmaxOp : Attn_ProgramPart<"softmax", [
     p_j = 2^(x_j - max'); alpha = 2^(max - max'); sum' = alpha sum + sum_j p_j.
     While a row has seen nothing its max is minus infinity, p is zero and alpha
     is one. Probabilities are rounded to the values' element type; the sum is
-    not.
+    not. With `agreed`, a staged tensor that key warps have agreed on, it stands
+    for max_j x_j; sums stay apart.
 
     Example:
 
@@ -272,12 +273,12 @@ def Attn_SoftmaxOp : Attn_ProgramPart<"softmax", [
     ```
   }];
   let arguments = (ins Attn_Matrix:$scores, Attn_Rows:$max,
-                       Attn_Rows:$sum);
+                       Attn_Rows:$sum, Optional<Attn_Rows>:$agreed);
   let results = (outs Attn_Tile:$probabilities, Attn_Rows:$alpha,
                       Attn_Rows:$newMax, Attn_Rows:$newSum);
   let assemblyFormat = [{
-    $scores `,` $max `,` $sum attr-dict `:` type($scores) `,` type($max)
-    `->` type($probabilities)
+    $scores `,` $max `,` $sum (`agreed` $agreed^ `:` type($agreed))? attr-dict
+    `:` type($scores) `,` type($max) `->` type($probabilities)
   }];
   let hasVerifier = 1;
 }

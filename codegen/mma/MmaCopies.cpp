@@ -14,14 +14,13 @@ using namespace tokentile::attn;
 
 layout::CopyShape MmaEmitter::copyShape(int64_t rows) const {
   int64_t chunks = dim * 2 / layout::kChunk;
-  int64_t threads =
-      layout::powerOfTwoBelow(rowWarps * keyWarps * layout::kWarp);
+  int64_t threads = layout::powerOfTwoBelow(mma.threads());
   return {std::min(threads, rows * chunks), chunks, rows};
 }
 
 void MmaEmitter::whenCopying(layout::CopyShape shape,
                              llvm::function_ref<void()> body) {
-  if (shape.threads == rowWarps * keyWarps * layout::kWarp)
+  if (shape.threads == mma.threads())
     return body();
   b.when(b.lessThan(thread, shape.threads), body);
 }
@@ -39,7 +38,7 @@ Value MmaEmitter::copyTarget(Value base, layout::CopyShape shape, int64_t j) {
 }
 
 void MmaEmitter::emit(CopyQueryOp op) {
-  layout::CopyShape shape = copyShape(rowWarps * layout::kRows);
+  layout::CopyShape shape = copyShape(mma.rows());
   Value base = single(op.getBuffer());
   bool same =
       plan.getQueryOrDefault().getElement() == plan.getKeys().getElement();
@@ -154,11 +153,11 @@ void MmaEmitter::emit(AsyncCopyOp op) {
   Value end = b.mul(b.add(single(op.getTile()), 1), keyTile);
   Value whole =
       b.is(Lane::Predicate::sle, end, dense ? block->context : block->length);
-  // Pages before the window may have been given away.
-  if (block->oldestKey) {
-    Value first = b.mul(single(op.getTile()), keyTile);
-    whole = b.both(whole, b.is(Lane::Predicate::sge, first, block->oldestKey));
-  }
+  // Keys before every row's window may lie in pages of another request now.
+  if (block->oldestKey)
+    whole = b.both(whole, b.is(Lane::Predicate::sge,
+                               b.mul(single(op.getTile()), keyTile),
+                               block->oldestKey));
   whenCopying(copyShape(keyTile), [&] {
     b.choose(
         whole,

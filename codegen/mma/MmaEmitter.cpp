@@ -16,10 +16,8 @@ using namespace tokentile::attn;
 MmaEmitter::MmaEmitter(Lane &b, ProgramOp program, Value args, Value shared)
     : b(b), program(program), plan(program.getPlan()), args(args),
       shared(shared) {
-  ScheduleAttr schedule = plan.getScheduleOrDefault();
-  rowWarps = schedule.getRowWarps();
-  keyWarps = schedule.getKeyWarps();
-  keyTile = schedule.getKeyTile();
+  mma = readSchedule(plan.getScheduleOrDefault());
+  keyTile = mma.keyTile;
   dim = plan.getHeads().getDim();
 }
 
@@ -44,15 +42,16 @@ LogicalResult MmaEmitter::emit() {
   thread = NVVM::ThreadIdXOp::create(b, i32);
   lane = b.rem(thread, layout::kWarp);
   warp = b.div(thread, layout::kWarp);
-  rowWarp = b.rem(warp, rowWarps);
-  keyWarp = b.div(warp, rowWarps);
+  rowWarp = b.rem(warp, mma.rowWarps);
+  keyWarp = b.div(warp, mma.rowWarps);
 
-  // accumulator(lane, 0) and accumulator(lane, 2) are this lane's two rows.
-  Value first = b.add(block->firstRow, b.mul(rowWarp, layout::kRows));
-  row[0] = b.add(first, b.div(lane, 4));
-  row[1] = b.add(row[0], 8);
-  for (int i : {0, 1})
-    position[i] = block->positionOfRow(b, row[i]);
+  // accumulator(lane, 0) and accumulator(lane, 2) of each row tile.
+  Value firstRow = b.mul(rowWarp, mma.rowTiles * layout::kRows);
+  for (int64_t i = 0; i < laneRows(); ++i) {
+    Value within = b.add(b.div(lane, 4), i * 8);
+    row.push_back(b.add(b.add(block->firstRow, firstRow), within));
+    position.push_back(block->positionOfRow(b, row[i]));
+  }
 
   // ldmatrixLeft and ldmatrixKeys, for this lane.
   Value half = b.div(lane, 16), odd = b.rem(b.div(lane, 8), 2);
@@ -60,9 +59,15 @@ LogicalResult MmaEmitter::emit() {
   Value leftRow = b.add(b.mul(odd, 8), within);
   Value keysRow = b.add(b.mul(half, 8), within);
   Value firstKey = b.mul(keyWarp, keysPerWarp());
-  queryOperand = operand(b.mul(rowWarp, layout::kRows), leftRow, half);
-  keyOperand = operand(firstKey, keysRow, odd);
-  valueOperand = operand(firstKey, leftRow, half);
+  queryOperand = operand(dim, firstRow, leftRow, half);
+  keyOperand = operand(dim, firstKey, keysRow, odd);
+  if (mma.meetAtTile) {
+    Value firstDim = b.mul(keyWarp, dimsPerWarp());
+    valueOperand = operand(dim, b.i32(0), leftRow, half, firstDim);
+    sharedOperand = operand(keyTile, firstRow, leftRow, half);
+  } else {
+    valueOperand = operand(dim, firstKey, leftRow, half);
+  }
   return emitBlock(program.getBody().front());
 }
 
@@ -83,7 +88,8 @@ LogicalResult MmaEmitter::emitOp(Operation &op) {
       .Case<scf::IfOp>([&](auto branch) { return emitIf(branch); })
       .Case<RequestOp, SplitIdOp, CopyQueryOp, LookupPagesOp, AsyncCopyOp,
             AsyncWaitOp, ViewOp, ReadQueryOp, ScoresOp, AccumulateOp, MaskOp,
-            SoftmaxOp, ReduceWarpsOp, StoreResultOp>([&](auto known) {
+            SoftmaxOp, ReduceWarpsOp, StoreResultOp, AgreeMaxOp, ShareOp,
+            AgreeSumOp>([&](auto known) {
         emit(known);
         return success();
       })
@@ -124,7 +130,8 @@ void MmaEmitter::emitScalar(Operation &op) {
 void MmaEmitter::emitSplat(arith::ConstantOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   float value = cast<DenseElementsAttr>(op.getValue()).getSplatValue<float>();
-  int64_t count = type.getRank() == 1 ? 2 : type.getShape()[1] / 2;
+  int64_t count =
+      type.getRank() == 1 ? laneRows() : mma.rowTiles * dimsPerWarp() / 2;
   map[op.getResult()] = Registers(count, b.f32(value));
 }
 
@@ -204,14 +211,22 @@ void MmaEmitter::emit(SplitIdOp op) {
   map[op.getSplits()] = {block->splits};
 }
 
-MmaEmitter::Operand MmaEmitter::operand(Value firstRow, Value row,
-                                        Value chunk) {
+MmaEmitter::Operand MmaEmitter::operand(int64_t columns, Value firstRow,
+                                        Value row, Value chunk,
+                                        Value firstColumn) {
   // sharedByte(row, chunk + 2 * step): the low bits of 2 * step swap within
   // the swizzle, the rest is added by operandAddress.
   Operand operand;
-  Value start = b.mul(b.add(firstRow, row), dim * 2);
+  operand.rowBytes = columns * 2;
+  Value start = b.mul(b.add(firstRow, row), operand.rowBytes);
   Value swapped = b.xorBits(chunk, b.rem(row, 8));
-  int64_t places = std::min<int64_t>(4, dim / layout::kDepth);
+  if (firstColumn) {
+    // A slice may begin inside a swizzle's 64 columns.
+    Value firstChunk = b.div(firstColumn, 8);
+    swapped = b.xorBits(swapped, b.rem(firstChunk, 8));
+    start = b.add(start, b.shiftLeft(b.mul(b.div(firstChunk, 8), 8), 4));
+  }
+  int64_t places = std::min<int64_t>(4, columns / layout::kDepth);
   for (int64_t place = 0; place < places; ++place) {
     Value at = b.shiftLeft(b.xorBits(swapped, 2 * place), 4);
     operand.places.push_back(b.add(start, at));
@@ -222,5 +237,5 @@ MmaEmitter::Operand MmaEmitter::operand(Value firstRow, Value row,
 Value MmaEmitter::operandAddress(const Operand &operand, Value base,
                                  int64_t rows, int64_t step) {
   Value at = b.offset(shared, b.add(base, operand.places[step % 4]));
-  return b.offset(at, rows * dim * 2 + step / 4 * 8 * layout::kChunk);
+  return b.offset(at, rows * operand.rowBytes + step / 4 * 8 * layout::kChunk);
 }

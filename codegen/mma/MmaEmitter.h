@@ -11,6 +11,7 @@
 
 #include "codegen/BlockContext.h"
 #include "codegen/Layout.h"
+#include "codegen/Schedule.h"
 #include "codegen/mma/Lane.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -51,7 +52,10 @@ private:
   void emit(attn::AccumulateOp op);
   // MmaSoftmax.cpp
   void emit(attn::MaskOp op);
+  void emit(attn::AgreeMaxOp op);
   void emit(attn::SoftmaxOp op);
+  void emit(attn::ShareOp op);
+  void emit(attn::AgreeSumOp op);
   // MmaResults.cpp
   void emit(attn::ReduceWarpsOp op);
   void emit(attn::StoreResultOp op);
@@ -61,7 +65,18 @@ private:
 
   Registers &registers(Value value) { return map[value]; }
   Value single(Value value) { return map[value][0]; }
-  int64_t keysPerWarp() const { return keyTile / keyWarps; }
+  int64_t keysPerWarp() const { return keyTile / mma.keyWarps; }
+  /// Output dimensions that one warp holds.
+  int64_t dimsPerWarp() const {
+    return mma.meetAtTile ? dim / mma.keyWarps : dim;
+  }
+  /// Rows whose statistics one lane holds: two of each row tile.
+  int64_t laneRows() const { return 2 * mma.rowTiles; }
+  /// The row, of those, of register `reg` of a fragment of `columns` columns.
+  int64_t rowOf(size_t reg, int64_t columns) const {
+    int64_t perTile = columns / 2;
+    return reg / perTile * 2 + reg % 4 / 2;
+  }
   mlir::Type element(attn::StorageAttr storage);
   /// Threads that copy `rows` rows of a tile.
   layout::CopyShape copyShape(int64_t rows) const;
@@ -73,29 +88,43 @@ private:
   /// How this lane addresses an operand in shared memory: the byte of its row
   /// and of the swizzled chunk, for each of the places a chunk can swap to.
   struct Operand {
+    int64_t rowBytes;
     Registers places;
   };
-  Operand operand(Value firstRow, Value row, Value chunk);
+  /// `row` and `chunk` are this lane's part of ldmatrix; `firstColumn` begins a
+  /// slice of 16, 32 or a multiple of 64 columns.
+  Operand operand(int64_t columns, Value firstRow, Value row, Value chunk,
+                  Value firstColumn = {});
   /// Address of 16 columns `step` (of 16) in tile `base`, `rows` rows below.
   Value operandAddress(const Operand &operand, Value base, int64_t rows,
                        int64_t step);
-  Registers loadQuery(Value source, int64_t step);
+  /// The left operand of one step, for each row tile.
+  Registers loadLeft(const Operand &operand, Value source, int64_t step);
+  /// What each key warp says of each row of this lane, by way of `scratch`.
+  llvm::SmallVector<Registers> exchange(Value scratch,
+                                        llvm::ArrayRef<Value> mine);
 
-  void storePartial(attn::StoreResultOp op, Value sum[2]);
-  void storeOutput(attn::StoreResultOp op, Value sum[2]);
+  void storePartial(attn::StoreResultOp op, llvm::ArrayRef<Value> sum);
+  void storeOutput(attn::StoreResultOp op, llvm::ArrayRef<Value> sum);
+  /// Byte of this warp's first column within an output row of `bytes` bytes an
+  /// element, as i64.
+  Value sliceOffset(int64_t bytes);
+  /// i1, or null for all warps: this warp has a part of the result.
+  Value holdsResult();
 
   Lane &b;
   attn::ProgramOp program;
   attn::KernelOp plan;
   Value args, shared;
-  int64_t rowWarps, keyWarps, keyTile, dim;
+  MmaSchedule mma;
+  int64_t keyTile, dim;
   std::unique_ptr<BlockContext> block;
   llvm::DenseMap<Value, Registers> map;
 
   Value thread, lane, warp, rowWarp, keyWarp;
-  /// The two rows of this lane's accumulators and their positions.
-  Value row[2], position[2];
-  Operand queryOperand, keyOperand, valueOperand;
+  /// The rows of this lane's accumulators and their positions.
+  Registers row, position;
+  Operand queryOperand, keyOperand, valueOperand, sharedOperand;
 };
 
 /// Emits a merge: one block, one row.

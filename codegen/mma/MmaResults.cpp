@@ -22,7 +22,7 @@ void MmaEmitter::emit(ReduceWarpsOp op) {
     return b.offset(shared, b.add(byte, op.getOffset()));
   };
   b.barrier();
-  Value others = b.add(warp, -rowWarps);
+  Value others = b.add(warp, -mma.rowWarps);
   b.when(b.is(Lane::Predicate::sge, others, b.i32(0)), [&] {
     Value at = place(others);
     for (auto [r, value] : llvm::enumerate(state))
@@ -31,16 +31,17 @@ void MmaEmitter::emit(ReduceWarpsOp op) {
   b.barrier();
 
   Registers merged = b.choose(
-      b.lessThan(warp, rowWarps),
+      b.lessThan(warp, mma.rowWarps),
       [&] {
         Registers mine = state;
-        for (int64_t k = 0; k < keyWarps - 1; ++k) {
-          Value at = place(b.add(rowWarp, k * rowWarps));
+        for (int64_t k = 0; k < mma.keyWarps - 1; ++k) {
+          Value at = place(b.add(rowWarp, k * mma.rowWarps));
           auto theirs = [&](size_t r) {
             return b.load(b.getF32Type(), b.offset(at, r * layout::kWarp * 4));
           };
           Registers scaleMine, scaleTheirs;
-          for (size_t r : {0, 1}) {
+          size_t rows = laneRows();
+          for (size_t r = 0; r < rows; ++r) {
             Value other = theirs(r);
             Value both = b.largerf(mine[r], other);
             Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ,
@@ -50,8 +51,9 @@ void MmaEmitter::emit(ReduceWarpsOp op) {
             scaleTheirs.push_back(b.exp2(b.subf(other, reference)));
             mine[r] = both;
           }
-          for (size_t r = 2; r < mine.size(); ++r) {
-            size_t which = r < 4 ? r - 2 : (r - 4) % 4 / 2;
+          for (size_t r = rows; r < mine.size(); ++r) {
+            size_t which =
+                r < 2 * rows ? r - rows : rowOf(r - 2 * rows, dimsPerWarp());
             mine[r] = b.fma(theirs(r), scaleTheirs[which],
                             b.mulf(mine[r], scaleMine[which]));
           }
@@ -60,9 +62,9 @@ void MmaEmitter::emit(ReduceWarpsOp op) {
       },
       [&] { return state; });
   ArrayRef<Value> all = merged;
-  map[op.getNewMax()] = Registers(all.take_front(2));
-  map[op.getNewSum()] = Registers(all.slice(2, 2));
-  map[op.getResult()] = Registers(all.drop_front(4));
+  map[op.getNewMax()] = Registers(all.take_front(laneRows()));
+  map[op.getNewSum()] = Registers(all.slice(laneRows(), laneRows()));
+  map[op.getResult()] = Registers(all.drop_front(2 * laneRows()));
 }
 
 Value tokentile::outputFactor(Lane &b, KernelOp plan, Value sum) {
@@ -87,25 +89,46 @@ void MmaEmitter::emit(StoreResultOp op) {
   // earlier: while some multiprocessors still sweep, the first to end would
   // take all of them.
   if (op.getPartial() && mergeIsDependent(plan))
-    NVVM::GriddepcontrolOp::create(
-        b, NVVM::GridDepActionKind::launch_dependents);
+    NVVM::GriddepcontrolOp::create(b,
+                                   NVVM::GridDepActionKind::launch_dependents);
   auto store = [&] {
-    Value sum[2];
-    for (int r : {0, 1})
-      sum[r] = b.sumOver(registers(op.getSum()) [r], { 1, 2 });
+    Registers sum;
+    for (Value part : registers(op.getSum()))
+      sum.push_back(b.sumOver(part, {1, 2}));
     op.getPartial() ? storePartial(op, sum) : storeOutput(op, sum);
   };
-  if (keyWarps == 1)
-    return store();
-  // After attn.reduce_warps key warp 0 holds the result.
-  b.when(b.lessThan(warp, rowWarps), store);
+  if (Value holds = holdsResult())
+    b.when(holds, store);
+  else
+    store();
 }
 
-void MmaEmitter::storePartial(StoreResultOp op, Value sum[2]) {
+Value MmaEmitter::holdsResult() {
+  // After attn.reduce_warps key warp 0 holds the result.
+  if (mma.keyWarps == 1 || mma.meetAtTile)
+    return Value();
+  return b.lessThan(warp, mma.rowWarps);
+}
+
+Value MmaEmitter::sliceOffset(int64_t bytes) {
+  // accumulator(lane, reg): this lane's columns begin at 2 (lane % 4).
+  Value column = b.shiftLeft(b.rem(lane, 4), 1);
+  if (mma.meetAtTile)
+    column = b.add(column, b.mul(keyWarp, dimsPerWarp()));
+  return b.extend(b.mul(column, bytes));
+}
+
+/// Where the registers of row `r` of a lane begin among its outputs.
+static int64_t firstRegister(int64_t r, int64_t dims) {
+  return r / 2 * (dims / 2) + r % 2 * 2;
+}
+
+void MmaEmitter::storePartial(StoreResultOp op, ArrayRef<Value> sum) {
   ArrayRef<Value> output = registers(op.getOutput());
-  Value quad = b.rem(lane, 4);
-  Value first = b.is(Lane::Predicate::eq, quad, b.i32(0));
-  for (int r : {0, 1}) {
+  // One lane of a quad, and one key warp, speaks for a row.
+  Value first = b.is(Lane::Predicate::eq, b.rem(lane, 4), b.i32(0));
+  first = b.both(first, b.is(Lane::Predicate::eq, keyWarp, b.i32(0)));
+  for (int64_t r = 0; r < laneRows(); ++r) {
     b.when(first, [&] {
       Value at = block->statsAddress(b, block->split, row[r], 0);
       b.store(registers(op.getMax())[r], b.global(at));
@@ -114,36 +137,35 @@ void MmaEmitter::storePartial(StoreResultOp op, Value sum[2]) {
     });
     b.when(b.isPositive(sum[r]), [&] {
       Value address = block->partialAddress(b, block->split, row[r]);
-      address = b.add(address, b.extend(b.shiftLeft(quad, 3)));
-      Value at = b.global(address);
-      for (int64_t i = 0; i < dim / 8; ++i) {
-        Value pair =
-            b.gather({output[4 * i + 2 * r], output[4 * i + 2 * r + 1]});
-        b.store(pair, b.offset(at, i * 32));
+      Value at = b.global(b.add(address, sliceOffset(4)));
+      int64_t start = firstRegister(r, dimsPerWarp());
+      for (int64_t i = 0; i < dimsPerWarp() / 8; ++i) {
+        ArrayRef<Value> pair = output.slice(start + 4 * i, 2);
+        b.store(b.gather(pair), b.offset(at, i * 32));
       }
     });
   }
 }
 
-void MmaEmitter::storeOutput(StoreResultOp op, Value sum[2]) {
+void MmaEmitter::storeOutput(StoreResultOp op, ArrayRef<Value> sum) {
   ArrayRef<Value> output = registers(op.getOutput());
   OutputAttr clause = plan.getOutputOrDefault();
   Type element = clause.getElement() == ElementKind::FP16
                      ? Type(b.getF16Type())
                      : Type(b.getBF16Type());
-  Value quad = b.rem(lane, 4);
-  Value first = b.is(Lane::Predicate::eq, quad, b.i32(0));
-  for (int r : {0, 1})
+  Value first = b.is(Lane::Predicate::eq, b.rem(lane, 4), b.i32(0));
+  first = b.both(first, b.is(Lane::Predicate::eq, keyWarp, b.i32(0)));
+  for (int64_t r = 0; r < laneRows(); ++r)
     b.when(rowHasPlace(b, *block, row[r]), [&] {
       // Masked columns are zero, whatever an empty row yields.
       Value live = block->rowIsLive(b, row[r]);
       Value factor = b.select(live, outputFactor(b, plan, sum[r]), b.f32(0));
       Value address = block->outputAddress(b, row[r]);
-      address = b.add(address, b.extend(b.shiftLeft(quad, 2)));
-      Value at = b.global(address);
-      for (int64_t i = 0; i < dim / 8; ++i) {
-        Value low = b.mulf(output[4 * i + 2 * r], factor);
-        Value high = b.mulf(output[4 * i + 2 * r + 1], factor);
+      Value at = b.global(b.add(address, sliceOffset(2)));
+      int64_t start = firstRegister(r, dimsPerWarp());
+      for (int64_t i = 0; i < dimsPerWarp() / 8; ++i) {
+        Value low = b.mulf(output[start + 4 * i], factor);
+        Value high = b.mulf(output[start + 4 * i + 1], factor);
         b.store(b.pack(low, high, element), b.offset(at, i * 16));
       }
       if (clause.getExtra() != ExtraResult::LogSumExp)

@@ -136,7 +136,7 @@ attn.program @g_sweep role<sweep> of @g {
 // -----
 
 // expected-error @below {{'attn.kernel' op the host lowering does not cover storage 'int8'}}
-attn.kernel @i heads<4 over 2, dim 64> tokens<2> sees<prefix all, suffix causal> keys<int8 scale row> values<bf16> paging<page_major page 16> schedule<host chip "host" key_tile 16>
+attn.kernel @i heads<4 over 2, dim 64> tokens<2> sees<prefix all, suffix causal> keys<int8 scale group of 16> values<bf16> paging<page_major page 16> schedule<host chip "host" key_tile 16>
 attn.program @i_sweep role<sweep> of @i {
 }
 

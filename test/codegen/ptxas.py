@@ -20,28 +20,45 @@ CHIPS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a", "sm_121a"]
 HEADS = [(24, 4, 256), (16, 2, 256), (32, 8, 128), (64, 8, 128), (32, 4, 128)]
 TOKENS = [1, 8, 16]
 
+# Clauses behind `tokens` that change what a lane does.
+PLAIN = (
+    "sees<prefix all, suffix causal> keys<bf16> values<bf16>"
+    " paging<page_major page 64>"
+)
+VARIANTS = [
+    "sees<prefix all, suffix causal> keys<fp16> values<bf16>"
+    " paging<head_major page 16> output<fp16 token_major with lse>",
+    "sees<prefix symmetric within 2048, suffix bidirectional> keys<bf16>"
+    " values<fp16> paging<nhd page 16> block<dense>"
+    " query<bf16 token_major columns packed>",
+    "sees<prefix left within 4096, suffix causal> keys<bf16> values<bf16>"
+    " paging<contiguous> query<bf16 head_major columns counted positions given"
+    " lengths total> split<keys of 1024>",
+]
+
 FRAME = re.compile(
-    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores,"
+    r" (\d+) bytes spill loads"
 )
 
 
-def spec(heads, tokens):
+def spec(heads, tokens, clauses):
     query, kv, dim = heads
     return (
-        f"attn.kernel @k heads<{query} over {kv}, dim {dim}> tokens<{tokens}>"
-        " sees<prefix all, suffix causal> keys<bf16> values<bf16>"
-        " paging<page_major page 64>"
+        f"attn.kernel @k heads<{query} over {kv}, dim {dim}>"
+        f" tokens<{tokens}> {clauses}"
     )
 
 
-def complaint(ptxas, folder, chip, heads, tokens):
+def complaint(ptxas, folder, number, chip, heads, tokens, clauses):
     """What is wrong with one kernel, or None."""
-    name = f"{chip}-{heads[0]}-{heads[1]}-{heads[2]}-{tokens}"
-    path = os.path.join(folder, name + ".ptx")
+    text = spec(heads, tokens, clauses)
+    name = f"{chip}: {text}"
+    path = os.path.join(folder, f"{number}.ptx")
     pipeline = f"--attn-to-ptx=chip={chip} output={path}"
     made = subprocess.run(
         ["ninfer-opt", pipeline, "-o", os.devnull],
-        input=spec(heads, tokens),
+        input=text,
         capture_output=True,
         text=True,
     )
@@ -64,11 +81,19 @@ def complaint(ptxas, folder, chip, heads, tokens):
 
 
 def main():
-    cases = list(itertools.product(CHIPS, HEADS, TOKENS))
+    cases = list(itertools.product(CHIPS, HEADS, TOKENS, [PLAIN]))
+    cases += itertools.product(
+        ["sm_80", "sm_90a"], [(24, 4, 256), (8, 4, 64)], [9], VARIANTS
+    )
     workers = os.cpu_count() or 2
     with tempfile.TemporaryDirectory() as folder:
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            found = pool.map(lambda case: complaint(sys.argv[1], folder, *case), cases)
+            found = pool.map(
+                lambda case: complaint(
+                    sys.argv[1], folder, case[0], *case[1]
+                ),
+                enumerate(cases),
+            )
             complaints = [line for line in found if line]
     print("\n".join(complaints))
     print(f"{len(cases)} kernels, {len(complaints)} complaints")

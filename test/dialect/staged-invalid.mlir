@@ -137,3 +137,41 @@ attn.program @p role<sweep> of @k {
   // expected-error@+1 {{'attn.reduce_warps' op expected 'offset' to be a multiple of 16, got 8}}
   %m1, %l1, %o1 = attn.reduce_warps %m, %m, %o at 8 : !m, !o
 }
+
+// -----
+
+// C67: key warps leave one number of four for each row.
+!m = tensor<32xf32, #attn.fragment<statistics warps 2 by 2>>
+!b = !attn.buffer<1 of tensor<16x4xf32, #attn.shared<swizzle 1>>>
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %l = arith.constant dense<0.0> : !m
+  %s = attn.alloc_shared at 0 : !b
+  // expected-error@+1 {{'attn.agree_sum' op expected a scratch of 32x4xf32, got 'tensor<16x4xf32, #attn.shared<swizzle 1>>'}}
+  %l1 = attn.agree_sum %l through %s : !m, !b
+}
+
+// -----
+
+// C68: the shared tile is the tile of probabilities.
+!p = tensor<32x64xbf16, #attn.fragment<probabilities warps 2 by 2>>
+!b = !attn.buffer<1 of tensor<32x128xbf16, #attn.shared<swizzle 8>>>
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %p = arith.constant dense<0.0> : !p
+  %s = attn.alloc_shared at 0 : !b
+  // expected-error@+1 {{'attn.share' op expected a probabilities fragment of the buffer's shape and element type, got 'tensor<32x64xbf16, #attn.fragment<probabilities warps 2 by 2>>' and 'tensor<32x128xbf16, #attn.shared<swizzle 8>>'}}
+  attn.share %p to %s : !p, !b
+}

@@ -3,8 +3,6 @@
 #include "tools/front/Front.h"
 #include "tools/front/ModelZoo.h"
 
-#include <cstdlib>
-
 using namespace tokentile;
 
 namespace {
@@ -68,7 +66,7 @@ StatusOr<std::string> resolveSplit(const std::string &split) {
   std::string value = colon == std::string::npos ? "" : split.substr(colon + 1);
   bool isNumber = !value.empty() && value.size() < 10 &&
                   value.find_first_not_of("0123456789") == std::string::npos &&
-                  std::atoi(value.c_str()) > 0;
+                  std::stoi(value) > 0;
   if (!isOneOf(kind, {"count", "keys"}) || !isNumber)
     return unknown("--split", split, "auto, count:N and keys:N");
   return kind + " of " + value;

@@ -93,12 +93,14 @@ int finish(const Counts &counts) {
   return counts.failed ? exitFailure : 0;
 }
 
-/// One line a newcomer understands.
-void printSummary(const KernelInfo &info, const Outcome &worst, int64_t keys,
-                  int32_t batch) {
-  std::printf("%-30s %5d %7d %14.1f %10.1e %6s %12.1f\n", info.name.c_str(),
+/// One line a newcomer understands; `keys` are those of the longest request.
+void printSummary(const KernelInfo &info, const Outcome &worst, int64_t keys) {
+  int64_t visible = info.window
+                        ? std::min<int64_t>(keys, info.window - 1 + info.tokens)
+                        : keys;
+  std::printf("%-30s %5d %7d %12.0f %9.1e %4s %11.1f\n", info.name.c_str(),
               info.rows, info.sweeps,
-              double(keys) * batch * info.keyBytesPerToken() / 1024,
+              double(visible * info.keyBytesPerToken()) / 1024,
               worst.comparison.maxError, worst.comparison.ok ? "yes" : "NO",
               worst.microseconds);
 }
@@ -160,7 +162,7 @@ StatusOr<int> runContexts(Qualifier &qualifier, const Options &options) {
     }
   if (!options.summary)
     return finish(counts);
-  printSummary(info, worst, longest, options.batch);
+  printSummary(info, worst, longest);
   return counts.failed ? exitFailure : 0;
 }
 
@@ -184,7 +186,7 @@ StatusOr<int> runRandom(Qualifier &qualifier, const Options &options) {
       std::string what = "case " + std::to_string(i) + " batch " +
                          std::to_string(batch) + " of seed " +
                          std::to_string(options.seed) + ": " +
-                         testCase.describe();
+                         onOneLine(testCase.describe());
       if (!loaded.ok()) {
         printNotRun(loaded.status(), what, counts);
         break;
@@ -244,7 +246,7 @@ int main(int argc, char **argv) {
   app.add_option("--dump", options.dump,
                  "Write every tensor of a case into this folder as .npy");
   app.add_flag("--summary", options.summary,
-               "One line for all cases: kernel, rows, sweeps, KiB of a sweep, "
-               "error, pass, microseconds at the longest context");
+               "One line for all cases: kernel, rows, sweeps, KiB that a sweep "
+               "of the longest request reads, error, pass, microseconds");
   return runTool(app, argc, argv, [&] { return run(options); });
 }

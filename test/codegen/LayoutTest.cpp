@@ -1,0 +1,301 @@
+//===- LayoutTest.cpp - Layouts, exhaustively -----------------------------===//
+//
+// Every lane, register, chunk and row: fragments are bijections that agree with
+// one another, shared memory has no bank conflicts, copies cover each chunk.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Layout.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+using namespace tokentile::layout;
+
+using Place = std::pair<int64_t, int64_t>;
+
+static Place placeOf(Coordinate c) { return {c.row, c.column}; }
+
+static const int64_t kDims[] = {64, 128, 256};
+
+/// Elements (row, column) of 8x8 matrix `matrix` of a 16-bit ldmatrix that lane
+/// `lane` receives in its register: PTX ISA, "ldmatrix". `address` maps a lane
+/// to the row and 16-byte chunk that it points to.
+template <typename Address>
+static std::pair<Place, Place> received(Address address, int64_t lane,
+                                        int64_t matrix, bool transposed) {
+  auto element = [&](int64_t row, int64_t column) -> Place {
+    Coordinate start = address(matrix * 8 + row);
+    return {start.row, start.column * 8 + column};
+  };
+  int64_t major = lane / 4, minor = lane % 4 * 2;
+  if (transposed)
+    return {element(minor, major), element(minor + 1, major)};
+  return {element(major, minor), element(major, minor + 1)};
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+TEST(FragmentTest, AccumulatorIsABijection) {
+  for (int64_t columns : {8, 16, 64, 256}) {
+    std::set<Place> seen;
+    for (int64_t lane = 0; lane < kWarp; ++lane)
+      for (int64_t reg = 0; reg < columns / 2; ++reg)
+        seen.insert(placeOf(accumulator(lane, reg)));
+    EXPECT_EQ(seen.size(), size_t(kRows * columns));
+    EXPECT_EQ(*seen.begin(), Place(0, 0));
+    EXPECT_EQ(*seen.rbegin(), Place(kRows - 1, columns - 1));
+  }
+}
+
+TEST(FragmentTest, LeftOperandIsABijection) {
+  std::set<Place> seen;
+  for (int64_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t reg = 0; reg < 4; ++reg)
+      for (int64_t half : {0, 1})
+        seen.insert(placeOf(leftOperand(lane, reg, half)));
+  EXPECT_EQ(seen.size(), size_t(kRows * kDepth));
+  EXPECT_EQ(*seen.rbegin(), Place(kRows - 1, kDepth - 1));
+}
+
+TEST(FragmentTest, RightOperandIsABijection) {
+  std::set<Place> seen;
+  for (int64_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t reg = 0; reg < 2; ++reg)
+      for (int64_t half : {0, 1})
+        seen.insert(placeOf(rightOperand(lane, reg, half)));
+  EXPECT_EQ(seen.size(), size_t(kDepth * kColumns));
+  EXPECT_EQ(*seen.rbegin(), Place(kDepth - 1, kColumns - 1));
+}
+
+TEST(FragmentTest, ScoresAreTheLeftOperandOfTheNextProduct) {
+  // Sixteen keys of scores are eight accumulators; packed in pairs, in order,
+  // they are the four left-operand registers of a step of sixteen keys.
+  for (int64_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t step : {0, 1, 2, 3})
+      for (int64_t reg = 0; reg < 4; ++reg)
+        for (int64_t half : {0, 1}) {
+          Coordinate score = accumulator(lane, step * 8 + reg * 2 + half);
+          Coordinate left = leftOperand(lane, reg, half);
+          EXPECT_EQ(score.row, left.row);
+          EXPECT_EQ(score.column, step * kDepth + left.column);
+        }
+}
+
+TEST(FragmentTest, ALaneHasTwoRowsInEveryAccumulator) {
+  for (int64_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t reg = 0; reg < 128; ++reg)
+      EXPECT_EQ(accumulator(lane, reg).row, lane / 4 + (reg % 4 / 2) * 8);
+}
+
+//===----------------------------------------------------------------------===//
+// ldmatrix
+//===----------------------------------------------------------------------===//
+
+TEST(LdmatrixTest, QueryArrivesAsTheLeftOperand) {
+  for (int64_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t reg = 0; reg < 4; ++reg) {
+      auto [low, high] = received(ldmatrixLeft, lane, reg, false);
+      EXPECT_EQ(low, placeOf(leftOperand(lane, reg, 0)));
+      EXPECT_EQ(high, placeOf(leftOperand(lane, reg, 1)));
+    }
+}
+
+TEST(LdmatrixTest, KeysArriveAsTheRightOperand) {
+  // Keys are rows in memory and columns of the product.
+  for (int64_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t reg = 0; reg < 4; ++reg)
+      for (int64_t half : {0, 1}) {
+        auto pair = received(ldmatrixKeys, lane, reg, false);
+        Place key = half ? pair.second : pair.first;
+        Coordinate right = rightOperand(lane, reg % 2, half);
+        EXPECT_EQ(key.first, reg / 2 * 8 + right.column);
+        EXPECT_EQ(key.second, right.row);
+      }
+}
+
+TEST(LdmatrixTest, ValuesArriveTransposedAsTheRightOperand) {
+  // Values have keys as rows in memory, and those are the depth.
+  for (int64_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t reg = 0; reg < 4; ++reg)
+      for (int64_t half : {0, 1}) {
+        auto pair = received(ldmatrixLeft, lane, reg, true);
+        Place value = half ? pair.second : pair.first;
+        Coordinate right = rightOperand(lane, reg % 2, half);
+        EXPECT_EQ(value.first, right.row);
+        EXPECT_EQ(value.second, reg / 2 * 8 + right.column);
+      }
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+TEST(SharedTest, BytesAreABijection) {
+  for (int64_t dim : kDims)
+    for (int64_t swizzle : {1, 2, 4, 8}) {
+      int64_t rowBytes = dim * 2, chunks = rowBytes / kChunk, rows = 64;
+      std::set<int64_t> seen;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+          int64_t byte = sharedByte(row, chunk, rowBytes, swizzle);
+          EXPECT_EQ(byte % kChunk, 0);
+          EXPECT_EQ(byte / rowBytes, row);
+          seen.insert(byte);
+        }
+      EXPECT_EQ(seen.size(), size_t(rows * chunks));
+    }
+}
+
+/// Chunks that eight lanes touch at once; each has its own of the eight groups
+/// of four banks if there is no conflict.
+static size_t bankGroups(const std::vector<int64_t> &bytes) {
+  std::set<int64_t> groups;
+  for (int64_t byte : bytes)
+    groups.insert(byte / kChunk % 8);
+  return groups.size();
+}
+
+TEST(SharedTest, EveryPhaseOfLdmatrixIsFreeOfConflicts) {
+  for (int64_t dim : kDims)
+    for (auto address : {ldmatrixLeft, ldmatrixKeys})
+      for (int64_t step = 0; step < dim / kDepth; ++step)
+        for (int64_t matrix = 0; matrix < 4; ++matrix) {
+          std::vector<int64_t> bytes;
+          for (int64_t row = 0; row < 8; ++row) {
+            Coordinate at = address(matrix * 8 + row);
+            bytes.push_back(
+                sharedByte(at.row, at.column + 2 * step, dim * 2, 8));
+          }
+          EXPECT_EQ(bankGroups(bytes), 8u);
+        }
+}
+
+TEST(SharedTest, StepsOfAnOperandAreFourPlacesAndAnOffset) {
+  // operandAddress finds step s in place s % 4 and adds the rest.
+  for (int64_t dim : kDims)
+    for (int64_t lane = 0; lane < kWarp; ++lane)
+      for (auto address : {ldmatrixLeft, ldmatrixKeys})
+        for (int64_t step = 0; step < dim / kDepth; ++step) {
+          Coordinate at = address(lane);
+          int64_t place = at.row * dim * 2 +
+                          ((at.column ^ at.row % 8) ^ 2 * (step % 4)) * kChunk;
+          EXPECT_EQ(place + step / 4 * 8 * kChunk,
+                    sharedByte(at.row, at.column + 2 * step, dim * 2, 8));
+        }
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// Calls `body(shape)` for every tile and count of warps the generator makes:
+/// up to eight warps, of which the largest power of two copy.
+template <typename Body>
+static void forEachShape(Body body) {
+  for (int64_t dim : kDims)
+    for (int64_t warps = 1; warps <= 8; ++warps) {
+      int64_t threads = powerOfTwoBelow(warps * kWarp), chunks = dim / 8;
+      for (int64_t rows = 16; rows <= 128; rows += 16) {
+        CopyShape shape{std::min(threads, rows * chunks), chunks, rows};
+        // A step of all threads divides the rows of what is copied: tiles are
+        // powers of two, and queries have rows for each warp.
+        if (rows % shape.step() == 0)
+          body(shape, dim);
+      }
+    }
+}
+
+TEST(CopyTest, EachChunkIsCopiedOnce) {
+  int64_t shapes = 0;
+  forEachShape([&](CopyShape shape, int64_t dim) {
+    ++shapes;
+    std::map<Place, int64_t> copies;
+    for (int64_t thread = 0; thread < shape.threads; ++thread)
+      for (int64_t j = 0; j < shape.count(); ++j)
+        ++copies[placeOf(shape.at(thread, j))];
+    ASSERT_EQ(copies.size(), size_t(shape.rows * shape.chunksPerRow));
+    for (auto &[place, count] : copies) {
+      ASSERT_EQ(count, 1);
+      ASSERT_LT(place.first, shape.rows);
+      ASSERT_LT(place.second, shape.chunksPerRow);
+    }
+  });
+  EXPECT_GT(shapes, 150);
+}
+
+TEST(CopyTest, QueriesOfEveryScheduleAreWholeSteps) {
+  for (int64_t dim : kDims)
+    for (int64_t rowWarps = 1; rowWarps <= 8; ++rowWarps)
+      for (int64_t keyWarps = 1; rowWarps * keyWarps <= 8; ++keyWarps) {
+        int64_t rows = rowWarps * kRows, chunks = dim / 8;
+        int64_t threads = powerOfTwoBelow(rowWarps * keyWarps * kWarp);
+        CopyShape shape{std::min(threads, rows * chunks), chunks, rows};
+        EXPECT_EQ(rows % shape.step(), 0) << rowWarps << " x " << keyWarps;
+        EXPECT_EQ(shape.count() * shape.step(), rows);
+      }
+}
+
+TEST(CopyTest, EveryQuarterOfAWarpIsFreeOfConflicts) {
+  forEachShape([](CopyShape shape, int64_t dim) {
+    for (int64_t first = 0; first < shape.threads; first += 8)
+      for (int64_t j = 0; j < shape.count(); ++j) {
+        std::vector<int64_t> bytes;
+        for (int64_t thread = first; thread < first + 8; ++thread) {
+          Coordinate at = shape.at(thread, j);
+          bytes.push_back(sharedByte(at.row, at.column, dim * 2, 8));
+        }
+        ASSERT_EQ(bankGroups(bytes), 8u);
+      }
+  });
+}
+
+TEST(CopyTest, TargetsOfAThreadAreASwapAndAnOffset) {
+  // copyTarget swaps the chunk by the thread's first row and by the step.
+  forEachShape([](CopyShape shape, int64_t dim) {
+    for (int64_t thread = 0; thread < shape.threads; ++thread)
+      for (int64_t j = 0; j < shape.count(); ++j) {
+        Coordinate first = shape.at(thread, 0), at = shape.at(thread, j);
+        int64_t swapped =
+            first.column ^ (first.row % 8) ^ (j * shape.step() % 8);
+        int64_t byte = (first.row + j * shape.step()) * dim * 2 + swapped * 16;
+        ASSERT_EQ(byte, sharedByte(at.row, at.column, dim * 2, 8));
+      }
+  });
+}
+
+TEST(CopyTest, LookupsFindThePageOfEachKey) {
+  forEachShape([](CopyShape shape, int64_t dim) {
+    for (int64_t page = 16; page <= 256; page *= 2)
+      // Tiles start at multiples of their size, so anywhere in a page.
+      for (int64_t tile = 0; tile < 256 / shape.rows; ++tile) {
+        if (shape.rows & (shape.rows - 1))
+          continue; // A tile of keys is a power of two.
+        int64_t perLookup = shape.keysPerLookup(page);
+        ASSERT_EQ(shape.step() % std::min(shape.step(), page), 0);
+        for (int64_t thread = 0; thread < shape.threads; ++thread)
+          for (int64_t j = 0; j < shape.count(); ++j) {
+            int64_t lookup = j * shape.step() / perLookup;
+            ASSERT_LT(lookup, shape.lookups(page));
+            int64_t row = thread / shape.chunksPerRow;
+            int64_t found = (tile * shape.rows + lookup * perLookup) / page +
+                            (shape.step() > page ? row / page : 0);
+            int64_t key = tile * shape.rows + shape.at(thread, j).row;
+            ASSERT_EQ(found, key / page);
+          }
+      }
+  });
+}
+
+TEST(CopyTest, PowerOfTwoBelow) {
+  EXPECT_EQ(powerOfTwoBelow(1), 1);
+  EXPECT_EQ(powerOfTwoBelow(32), 32);
+  EXPECT_EQ(powerOfTwoBelow(96), 64);
+  EXPECT_EQ(powerOfTwoBelow(255), 128);
+}

@@ -1,0 +1,294 @@
+//===- SweepTest.cpp - Keys are read once ---------------------------------===//
+//
+// Runs the tiles-level program of every block of a launch, but for the
+// mathematics, and counts the tiles it loads: each split's range, each plane,
+// each row block. What a sweep requests is what its rows see.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SpecBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+using namespace tokentile::test;
+
+namespace {
+
+/// A request as a block sees it; positions follow the context.
+struct Request {
+  int64_t length = 0;
+  int64_t columns = 0;
+  int64_t context() const { return std::max<int64_t>(0, length - columns); }
+};
+
+/// Tiles that the blocks of one kv head load, by plane: how often each.
+struct Loads {
+  std::map<int64_t, int64_t> tiles[2];
+  int64_t bytes[2] = {0, 0};
+};
+
+/// Runs the scalars and the control flow of one block's sweep.
+class Interpreter {
+public:
+  Interpreter(ProgramOp program, Request request, int64_t split, int64_t splits,
+              Loads &loads)
+      : program(program), request(request), split(split), splits(splits),
+        loads(loads) {}
+
+  void run() { runBlock(program.getBody().front()); }
+
+private:
+  void set(Value value, int64_t number) {
+    scalars[value] =
+        IntegerAttr::get(IntegerType::get(value.getContext(), 32), number);
+  }
+  int64_t get(Value value) {
+    return cast<IntegerAttr>(scalars.lookup(value)).getInt();
+  }
+  void runBlock(Block &block) {
+    for (Operation &op : block)
+      runOp(op);
+  }
+  void runOp(Operation &op);
+  void fold(Operation &op);
+
+  ProgramOp program;
+  Request request;
+  int64_t split, splits;
+  Loads &loads;
+  llvm::DenseMap<Value, Attribute> scalars;
+};
+
+} // namespace
+
+/// Every arith operation of a program folds once its operands are known.
+void Interpreter::fold(Operation &op) {
+  if (op.getNumResults() != 1 || isa<ShapedType>(op.getResult(0).getType()))
+    return;
+  SmallVector<Attribute> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(scalars.lookup(operand));
+  SmallVector<OpFoldResult> results;
+  ASSERT_TRUE(succeeded(op.fold(operands, results)))
+      << op.getName().getStringRef().str();
+  ASSERT_EQ(results.size(), 1u);
+  scalars[op.getResult(0)] = isa<Value>(results[0])
+                                 ? scalars.lookup(cast<Value>(results[0]))
+                                 : cast<Attribute>(results[0]);
+}
+
+void Interpreter::runOp(Operation &op) {
+  if (auto facts = dyn_cast<RequestOp>(op)) {
+    set(facts.getLength(), request.length);
+    set(facts.getContext(), request.context());
+    set(facts.getColumns(), request.columns);
+    set(facts.getMinPosition(), request.context());
+    set(facts.getMaxPosition(), request.context() + request.columns - 1);
+  } else if (auto id = dyn_cast<SplitIdOp>(op)) {
+    set(id.getSplit(), split);
+    set(id.getSplits(), splits);
+  } else if (auto load = dyn_cast<LoadTileOp>(op)) {
+    bool values = load.getPlane() == Plane::Values;
+    auto type = cast<RankedTensorType>(load.getResult().getType());
+    ++loads.tiles[values][get(load.getTile())];
+    loads.bytes[values] += type.getNumElements() * 2;
+  } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    int64_t end = get(loop.getUpperBound()), step = get(loop.getStep());
+    for (int64_t i = get(loop.getLowerBound()); i < end; i += step) {
+      set(loop.getInductionVar(), i);
+      runBlock(*loop.getBody());
+    }
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    Attribute condition = scalars.lookup(branch.getCondition());
+    bool taken = !cast<IntegerAttr>(condition).getValue().isZero();
+    if (Block *block = taken ? branch.thenBlock() : branch.elseBlock())
+      runBlock(*block);
+  } else if (isa<arith::ArithDialect>(op.getDialect())) {
+    fold(op);
+  }
+}
+
+namespace {
+
+class SweepTest : public testing::Test {
+protected:
+  void plan(const Spec &spec, StringRef chip = "sm_90a") {
+    module = context.parse(spec.text());
+    llvm::Error error = lowerTo(*module, Level::Tiles, chip);
+    ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+    kernel = SpecContext::kernel(*module);
+    for (ProgramOp program : module->getOps<ProgramOp>())
+      if (program.getRole() == ProgramRole::Sweep)
+        sweep = program;
+    info = describeKernel(kernel);
+  }
+
+  /// Loads of all blocks of one kv head of one request.
+  Loads launch(Request request, int64_t splits) {
+    Loads loads;
+    for (int64_t block = 0; block < info.rowBlocks; ++block)
+      for (int64_t split = 0; split < splits; ++split)
+        Interpreter(sweep, request, split, splits, loads).run();
+    return loads;
+  }
+
+  /// Keys that some row of the block sees, by the definition of `sees`.
+  std::vector<bool> seen(Request request) {
+    SeesAttr sees = kernel.getSees();
+    int64_t window = sees.getWindow();
+    std::vector<bool> keys(request.length);
+    for (int64_t j = 0; j < request.columns; ++j)
+      for (int64_t k = 0, p = request.context() + j; k < request.length; ++k) {
+        bool left = sees.getPrefix() == PrefixKind::All || p - k < window;
+        bool right = sees.getPrefix() != PrefixKind::Symmetric ||
+                     std::abs(p - k) < window;
+        bool suffix = sees.getSuffix() != SuffixKind::Causal || k <= p;
+        keys[k] = keys[k] || (left && right && suffix);
+      }
+    return keys;
+  }
+
+  /// Every key that is seen lies in a tile that is loaded `sweeps` times, and
+  /// no tile is loaded otherwise.
+  void expectSweeps(Request request, int64_t splits, int64_t sweeps) {
+    Loads loads = launch(request, splits);
+    std::map<int64_t, int64_t> expected;
+    std::vector<bool> keys = seen(request);
+    for (int64_t k = 0; k < request.length; ++k)
+      if (keys[k])
+        expected[k / info.keyTile] = sweeps;
+    EXPECT_EQ(loads.tiles[0], expected);
+    EXPECT_EQ(loads.tiles[1], expected);
+  }
+
+  SpecContext context;
+  OwningOpRef<ModuleOp> module;
+  KernelOp kernel;
+  ProgramOp sweep;
+  KernelInfo info;
+};
+
+const char *const kSees[] = {
+    "prefix all, suffix causal",
+    "prefix all, suffix bidirectional",
+    "prefix left within 700, suffix causal",
+    "prefix left within 700, suffix bidirectional",
+    "prefix symmetric within 700, suffix causal",
+    "prefix symmetric within 700, suffix bidirectional",
+};
+
+} // namespace
+
+TEST_F(SweepTest, OneSweepRequestsWhatRowsSee) {
+  for (Spec spec : publishedGeometries())
+    for (int64_t tokens : {1, 8, 16}) {
+      spec.tokens = tokens;
+      plan(spec);
+      ASSERT_EQ(info.sweeps, 1);
+      for (int64_t splits : {1, 7, 132}) {
+        Request request{20000, tokens};
+        Loads loads = launch(request, splits);
+        double unique = double(request.length) * spec.dim * 2;
+        for (int plane : {0, 1}) {
+          EXPECT_GE(loads.bytes[plane], unique);
+          EXPECT_LE(loads.bytes[plane], 1.05 * unique) << spec.text();
+        }
+      }
+    }
+}
+
+TEST_F(SweepTest, TwoRowBlocksReadTheKeysTwice) {
+  Spec spec;
+  spec.tokens = 32;
+  spec.rest = "schedule<auto max_sweeps 2>";
+  plan(spec);
+  EXPECT_EQ(info.rowBlocks, 2);
+  EXPECT_EQ(info.sweeps, 2);
+  Request request{20000, 32};
+  Loads loads = launch(request, 16);
+  double unique = double(request.length) * spec.dim * 2;
+  for (int plane : {0, 1}) {
+    EXPECT_GE(loads.bytes[plane], 2 * unique);
+    EXPECT_LE(loads.bytes[plane], 2.1 * unique);
+  }
+  expectSweeps(request, 16, 2);
+}
+
+TEST_F(SweepTest, EverySplitOfEveryMaskLoadsItsTilesOnce) {
+  for (const char *sees : kSees)
+    for (const char *chip : {"sm_90a", "host"}) {
+      Spec spec;
+      spec.sees = sees;
+      plan(spec, chip);
+      for (int64_t splits : {1, 2, 3, 50})
+        for (int64_t length : {16, 17, 63, 64, 65, 700, 2111, 2112}) {
+          SCOPED_TRACE(std::string(sees) + ", length " +
+                       std::to_string(length) + ", splits " +
+                       std::to_string(splits));
+          expectSweeps({length, 16}, splits, 1);
+        }
+    }
+}
+
+TEST_F(SweepTest, PiecesOfKeysLoadEachTileOnce) {
+  for (const char *sees : kSees) {
+    Spec spec;
+    spec.sees = sees;
+    spec.rest = "split<keys of 256>";
+    plan(spec);
+    for (int64_t length : {16, 255, 256, 257, 2111}) {
+      SCOPED_TRACE(std::string(sees) + ", length " + std::to_string(length));
+      // The launch has pieces for the longest request, so some are empty.
+      expectSweeps({length, 16}, 2112 / 256 + 1, 1);
+    }
+  }
+}
+
+TEST_F(SweepTest, APieceOfKeysDependsOnItsRequestAlone) {
+  Spec spec;
+  spec.rest = "split<keys of 256>";
+  plan(spec);
+  Loads few, many;
+  Interpreter(sweep, {2048, 16}, 3, 8, few).run();
+  Interpreter(sweep, {2048, 16}, 3, 100, many).run();
+  EXPECT_EQ(few.tiles[0], many.tiles[0]);
+  EXPECT_EQ(few.tiles[0].begin()->first * info.keyTile, 3 * 256);
+}
+
+TEST_F(SweepTest, RequestWithoutTokensLoadsNothing) {
+  for (const char *sees : kSees)
+    for (const char *columns : {"counted", "packed"}) {
+      Spec spec;
+      spec.sees = sees;
+      spec.rest =
+          std::string("query<bf16 token_major columns ") + columns + ">";
+      plan(spec);
+      for (int64_t splits : {1, 4}) {
+        Loads loads = launch({5000, 0}, splits);
+        EXPECT_EQ(loads.bytes[0] + loads.bytes[1], 0) << sees;
+      }
+    }
+}
+
+TEST_F(SweepTest, EmptyRequestLoadsNothing) {
+  for (const char *sees : kSees) {
+    Spec spec;
+    spec.sees = sees;
+    spec.rest = "query<bf16 token_major columns counted lengths total>";
+    plan(spec);
+    for (int64_t splits : {1, 4}) {
+      Loads loads = launch({0, 0}, splits);
+      EXPECT_EQ(loads.bytes[0] + loads.bytes[1], 0) << sees;
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// Which schedule each chip gets, as data. Chips with 99 KiB of shared memory a
+// block choose alike, and so do those with 227.
+//
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_80 | FileCheck %s --check-prefixes=CHECK,SM80
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_86 | FileCheck %s --check-prefixes=CHECK,KIB99
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_89 | FileCheck %s --check-prefixes=CHECK,KIB99
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_120a | FileCheck %s --check-prefixes=CHECK,KIB99
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_121a | FileCheck %s --check-prefixes=CHECK,KIB99
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_90a | FileCheck %s --check-prefixes=CHECK,KIB227
+// RUN: ninfer-opt %s -attn-select-schedule=chip=sm_100a | FileCheck %s --check-prefixes=CHECK,KIB227
+
+// CHECK-LABEL: attn.kernel @q24_decode
+// SM80-SAME: key_tile 64 row_warps 1 key_warps 4 stages 2
+// KIB99-SAME: key_tile 32 row_warps 1 key_warps 2 stages 2
+// KIB227-SAME: key_tile 64 row_warps 1 key_warps 4 stages 2
+attn.kernel @q24_decode heads<24 over 4, dim 256> tokens<1>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>
+
+// CHECK-LABEL: attn.kernel @q24_verify
+// SM80-SAME: key_tile 32 row_warps 6 key_warps 1 stages 2
+// KIB99-SAME: key_tile 16 row_warps 6 key_warps 1 stages 2
+// KIB227-SAME: key_tile 64 row_warps 6 key_warps 1 stages 2
+attn.kernel @q24_verify heads<24 over 4, dim 256> tokens<16>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>
+
+// CHECK-LABEL: attn.kernel @q16_verify
+// SM80-SAME: key_tile 64 row_warps 4 key_warps 2 stages 2
+// KIB99-SAME: key_tile 32 row_warps 4 key_warps 2 stages 2
+// KIB227-SAME: key_tile 64 row_warps 4 key_warps 2 stages 2
+attn.kernel @q16_verify heads<16 over 2, dim 256> tokens<8>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>
+
+// CHECK-LABEL: attn.kernel @q32_verify
+// SM80-SAME: key_tile 128 row_warps 2 key_warps 4 stages 2
+// KIB99-SAME: key_tile 64 row_warps 2 key_warps 4 stages 2
+// KIB227-SAME: key_tile 128 row_warps 2 key_warps 4 stages 2
+attn.kernel @q32_verify heads<32 over 8, dim 128> tokens<8>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>
+
+// CHECK-LABEL: attn.kernel @q64_verify
+// SM80-SAME: key_tile 128 row_warps 8 key_warps 1 stages 2
+// KIB99-SAME: key_tile 64 row_warps 8 key_warps 1 stages 2
+// KIB227-SAME: key_tile 128 row_warps 8 key_warps 1 stages 2
+attn.kernel @q64_verify heads<64 over 8, dim 128> tokens<16>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>
+
+// CHECK-LABEL: attn.kernel @q8_decode
+// SM80-SAME: key_tile 128 row_warps 1 key_warps 4 stages 2
+// KIB99-SAME: key_tile 128 row_warps 1 key_warps 4 stages 2
+// KIB227-SAME: key_tile 128 row_warps 1 key_warps 4 stages 3
+attn.kernel @q8_decode heads<8 over 8, dim 64> tokens<1>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>
+
+// 32 tokens make 192 rows: two blocks share them where the user allows it.
+// CHECK-LABEL: attn.kernel @two_sweeps
+// CHECK-SAME: row_warps 6
+// CHECK-SAME: row_blocks 2 max_sweeps 2
+attn.kernel @two_sweeps heads<24 over 4, dim 256> tokens<32>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> schedule<auto max_sweeps 2>
+
+// What stands in the spec's own schedule stays.
+// CHECK-LABEL: attn.kernel @fixed
+// CHECK-SAME: schedule<mma
+// CHECK-SAME: key_tile 32 row_warps 2 key_warps 2 stages 4 row_blocks 1 max_sweeps 3 query shared
+attn.kernel @fixed heads<32 over 8, dim 128> tokens<4>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>
+    schedule<mma key_tile 32 row_warps 2 key_warps 2 stages 4 max_sweeps 3 query shared>
+
+// A size of split is whole tiles.
+// CHECK-LABEL: attn.kernel @split_keys
+// CHECK-SAME: split<keys of 48>
+// CHECK-SAME: key_tile 16
+attn.kernel @split_keys heads<32 over 8, dim 128> tokens<4>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> split<keys of 48>
+
+// The plan says how it splits, and one sweep is what it may take.
+// CHECK-LABEL: attn.kernel @defaults
+// CHECK-SAME: split<auto> schedule<mma
+// CHECK-SAME: row_blocks 1 max_sweeps 1
+attn.kernel @defaults heads<32 over 8, dim 128> tokens<4>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64>

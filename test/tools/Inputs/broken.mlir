@@ -1,0 +1,1 @@
+attn.kernel @broken heads<24 over 5, dim 256>

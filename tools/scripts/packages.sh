@@ -1,0 +1,33 @@
+# Packages of Debian 12 that a build needs, and how to get them. Sourced by
+# ./quickstart and ./check from the root of the repository.
+
+# To build the tools.
+build_packages="clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev
+  mlir-22-tools ninja-build cmake nlohmann-json3-dev libcli11-dev python3 g++
+  zlib1g-dev libzstd-dev"
+# To build and run the tests as well.
+test_packages="libgtest-dev clang-format-22"
+
+# require_packages PACKAGE...: installs those that are missing, with apt-get.
+require_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    echo "This is not Debian: make sure of LLVM, MLIR and clang 22, cmake," \
+      "ninja, nlohmann-json and CLI11 yourself."
+    return
+  fi
+  missing=""
+  for package in "$@"; do
+    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)
+    [ "$state" = installed ] || missing="$missing $package"
+  done
+  if [ -z "$missing" ]; then
+    echo "All packages are installed."
+    return
+  fi
+  as_root=""
+  [ "$(id -u)" -eq 0 ] || as_root=sudo
+  echo "Installing with apt-get:$missing"
+  $as_root apt-get update -q
+  DEBIAN_FRONTEND=noninteractive $as_root apt-get install -q -y \
+    --no-install-recommends $missing
+}
