@@ -45,13 +45,13 @@ struct KernelArgs {
   /// Dense block rows [T, kvHeads, D], or null when they lie in the pages.
   const void *blockKeys;
   const void *blockValues;
-  /// Page ids [B, tableStride]; entries past a request's last page are never
-  /// read as page ids.
+  /// Page ids [B, tableStride]; entries past a request's last page, and those
+  /// of pages older than the window of every row, are never read as page ids.
   const int32_t *table;
   /// Committed keys of each request before its block (`lengths<context>`), or
   /// including it (`lengths<total>`): [B].
   const int32_t *lengths;
-  /// `columns<counted>`: query tokens of each request, [B].
+  /// `columns<counted>`: query tokens of each request, 0 to N, [B].
   /// `columns<packed>`: first query token of each request, [B + 1].
   const int32_t *columns;
   /// `positions<given>`: the position of each query token, [T].

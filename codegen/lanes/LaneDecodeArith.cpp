@@ -121,16 +121,25 @@ static std::optional<Opcode> elementwiseOpcode(StringRef name) {
   return it->second;
 }
 
+/// The relations of a float predicate, as bits. Both dialects count the
+/// unordered predicates from UEQ = 8 to UNO = 14.
+static int64_t relations(int64_t predicate) {
+  constexpr int64_t ueq = 8, uno = 14;
+  if (predicate == uno)
+    return 8;
+  return predicate + (predicate >= ueq && predicate < uno);
+}
+
 static int64_t predicate(Operation *op) {
-  // arith numbers its predicates as llvm does.
+  // arith numbers its integer predicates as llvm does.
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
     return int64_t(compare.getPredicate());
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
-    return int64_t(compare.getPredicate());
+    return relations(int64_t(compare.getPredicate()));
   if (auto compare = dyn_cast<LLVM::ICmpOp>(op))
     return int64_t(compare.getPredicate());
   if (auto compare = dyn_cast<LLVM::FCmpOp>(op))
-    return int64_t(compare.getPredicate());
+    return relations(int64_t(compare.getPredicate()));
   return 0;
 }
 

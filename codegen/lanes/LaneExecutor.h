@@ -5,8 +5,9 @@
 // wrong lane, bank, copy or barrier fails a test where no GPU is present.
 //
 // The model, where it is stricter or simpler than hardware:
-//  * The lanes of a warp run in lockstep under an active mask. The bounds of a
-//    loop must agree among the active lanes.
+//  * The lanes of a warp run in lockstep under an active mask. Lanes may
+//    enter a loop at different values and leave it early; its upper bound and
+//    step must agree among the active lanes.
 //  * The warps of a block run one after another from barrier to barrier, in an
 //    order that the caller selects. Every warp must meet at the same barrier.
 //  * A byte of shared memory touched by two warps between two barriers, with

@@ -1,4 +1,4 @@
-//===- LaneWarp.cpp - Control flow and dispatch of a warp -----------------===//
+//===- LaneWarp.cpp - Copies, registers and dispatch of a warp ------------===//
 
 #include "codegen/lanes/LaneWarp.h"
 
@@ -41,98 +41,6 @@ bool Warp::needAllLanes() {
     return true;
   fail(-1, "expected all 32 lanes to be active");
   return false;
-}
-
-//===----------------------------------------------------------------------===//
-// Control flow
-//===----------------------------------------------------------------------===//
-
-void Warp::branch(const Instr &i) {
-  switch (i.op) {
-  case Opcode::IfBegin: {
-    uint32_t taken = 0;
-    for (unsigned lane = 0; lane < kLanes; ++lane)
-      taken |= (words(i.a)[lane] & 1) << lane;
-    Frame frame;
-    frame.outer = mask;
-    frame.otherwise = mask & ~taken;
-    frames.push_back(frame);
-    mask &= taken;
-    pc = mask ? pc + 1 : i.target;
-    return;
-  }
-  case Opcode::IfElse:
-    mask = frames.back().otherwise;
-    pc = mask ? pc + 1 : i.target;
-    return;
-  case Opcode::IfEnd:
-    mask = frames.back().outer;
-    frames.pop_back();
-    ++pc;
-    return;
-  case Opcode::ForBegin:
-    return beginLoop(i);
-  default: { // ForNext
-    Frame &frame = frames.back();
-    int64_t next = frame.current + frame.step;
-    bool more = frame.isUnsigned ? uint64_t(next) < uint64_t(frame.bound)
-                                 : next < frame.bound;
-    if (!more) {
-      frames.pop_back();
-      ++pc;
-      return;
-    }
-    frame.current = next;
-    if (i.width > 32)
-      std::fill_n(longs(i.dst), kLanes, uint64_t(next));
-    else
-      std::fill_n(words(i.dst), kLanes, uint32_t(next));
-    pc = i.target;
-  }
-  }
-}
-
-bool Warp::uniform(const Instr &i, Slot slot, int64_t &value) {
-  bool isUnsigned = i.imm;
-  bool first = true;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    if (!active(lane))
-      continue;
-    int64_t here = i.width > 32 ? int64_t(longs(slot)[lane])
-                   : isUnsigned ? int64_t(words(slot)[lane])
-                                : int64_t(int32_t(words(slot)[lane]));
-    if (!first && here != value) {
-      fail(lane, "loop bounds differ between active lanes: " +
-                     std::to_string(value) + " and " + std::to_string(here));
-      return false;
-    }
-    value = here;
-    first = false;
-  }
-  return true;
-}
-
-void Warp::beginLoop(const Instr &i) {
-  Frame frame;
-  frame.isUnsigned = i.imm;
-  if (!uniform(i, i.a, frame.current) || !uniform(i, i.b, frame.bound) ||
-      !uniform(i, i.c, frame.step))
-    return;
-  if (frame.step <= 0)
-    return fail(-1,
-                "expected a positive step, got " + std::to_string(frame.step));
-  bool any = frame.isUnsigned ? uint64_t(frame.current) < uint64_t(frame.bound)
-                              : frame.current < frame.bound;
-  if (!any) {
-    pc = i.target;
-    return;
-  }
-  if (i.width > 32)
-    std::fill_n(longs(i.dst), kLanes, uint64_t(frame.current));
-  else
-    std::fill_n(words(i.dst), kLanes, uint32_t(frame.current));
-  frames.push_back(frame);
-  ++pc;
 }
 
 void Warp::copyRegisters(const Instr &i) {

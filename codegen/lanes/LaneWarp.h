@@ -53,10 +53,9 @@ public:
 
 private:
   struct Frame {
-    uint32_t outer = 0;     // IfBegin: the mask to restore
-    uint32_t otherwise = 0; // and the lanes of the else arm
-    int64_t current = 0;    // ForBegin: the next value, the bound, the step
-    int64_t bound = 0;
+    uint32_t outer = 0;     // the mask to restore
+    uint32_t otherwise = 0; // IfBegin: the lanes of the else arm
+    int64_t bound = 0;      // ForBegin: the bound and the step
     int64_t step = 0;
     bool isUnsigned = false;
   };
@@ -93,10 +92,16 @@ private:
   bool needAllLanes();
 
   void step(const Instr &i);
-  // LaneWarp.cpp
+  // LaneWarpControl.cpp
   void branch(const Instr &i);
   void beginLoop(const Instr &i);
+  void nextIteration(const Instr &i);
+  int64_t counter(const Instr &i, bool isUnsigned, Slot slot, unsigned lane);
   bool uniform(const Instr &i, Slot slot, int64_t &value);
+  /// Sets the induction variable of active lanes to `from` + `step`; returns
+  /// the lanes that stay in the loop.
+  uint32_t count(const Instr &i, const Frame &frame, Slot from, int64_t step);
+  // LaneWarp.cpp
   void copyRegisters(const Instr &i);
   void special(const Instr &i);
   // LaneWarpInteger.cpp

@@ -38,8 +38,8 @@ static float flush(float value) {
 }
 
 static bool compareFloats(float a, float b, int64_t predicate) {
-  // The numbering of arith.cmpf and llvm.fcmp: bits 0 to 3 say whether the
-  // result is true for equal, greater, less and unordered.
+  // Bits 0 to 3: whether the result is true for equal, greater, less and
+  // unordered.
   unsigned relation = std::isnan(a) || std::isnan(b) ? 3
                       : a == b                       ? 0
                       : a > b                        ? 1

@@ -77,6 +77,30 @@ TEST_F(LaneTest, LoopRotatesItsArguments) {
   EXPECT_EQ(out[0], 21u);
 }
 
+TEST_F(LaneTest, LanesLeaveALoopOneByOne) {
+  // Lane n counts n, n + 8, n + 16 below 24; lanes past it not at all.
+  ASSERT_EQ(run(R"(
+    %c24 = arith.constant 24 : i32
+    %f = scf.for %i = %lane to %c24 step %c8 iter_args(%a = %c0) -> (i32) : i32 {
+      %s = arith.addi %a, %i : i32
+      %t = arith.addi %s, %c1 : i32
+      scf.yield %t : i32
+    }
+    %sum = nvvm.redux.sync add %f, %all : i32 -> i32
+    %d = arith.muli %f, %c2 : i32
+    %e = arith.addi %d, %sum : i32
+    llvm.store %e, %mine : i32, !llvm.ptr)"),
+            "");
+  unsigned counted[32] = {}, sum = 0;
+  for (unsigned t = 0; t < 32; ++t)
+    for (unsigned i = t; i < 24; i += 8)
+      counted[t] += i + 1;
+  for (unsigned value : counted)
+    sum += value;
+  for (unsigned t = 0; t < 32; ++t)
+    EXPECT_EQ(out[t], 2 * counted[t] + sum);
+}
+
 TEST_F(LaneTest, ListsOperationsThatNoWarpReached) {
   ASSERT_EQ(run(R"(
     %never = arith.cmpi slt, %lane, %c0 : i32
@@ -220,6 +244,32 @@ TEST_F(LaneTest, NarrowIntegersAndFloats) {
             "");
   EXPECT_EQ(out[0], 254u);
   EXPECT_EQ(out[1], 0x3eab3555u);
+}
+
+TEST_F(LaneTest, ComparesFloatsByEveryPredicate) {
+  // Bit n of the result: predicate n of (less, equal, greater, unordered).
+  const char *names[] = {"oeq", "ogt", "oge", "olt", "ole", "one", "ord",
+                         "ueq", "ugt", "uge", "ult", "ule", "une", "uno"};
+  const unsigned holds[] = {0b0010, 0b0100, 0b0110, 0b0001, 0b0011,
+                            0b0101, 0b0111, 0b1010, 0b1100, 0b1110,
+                            0b1001, 0b1011, 0b1101, 0b1000};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    ASSERT_EQ(run(R"(
+      %one = arith.constant 1.0 : f32
+      %nan = arith.constant 0x7fc00000 : f32
+      %v = arith.sitofp %lane : i32 to f32
+      %c3 = arith.constant 3 : i32
+      %last = arith.cmpi eq, %lane, %c3 : i32
+      %w = arith.select %last, %nan, %v : f32
+      %r = arith.cmpf )" +
+                  std::string(names[i]) +
+                  R"(, %w, %one : f32
+      %x = arith.extui %r : i1 to i32
+      llvm.store %x, %mine : i32, !llvm.ptr)"),
+              "");
+    unsigned bits = out[0] | out[1] << 1 | out[2] << 2 | out[3] << 3;
+    EXPECT_EQ(bits, holds[i]) << names[i];
+  }
 }
 
 TEST_F(LaneTest, NamesAnUnknownOperation) {

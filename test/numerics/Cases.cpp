@@ -13,9 +13,10 @@ namespace {
 /// Draws one case, axis by axis.
 class CaseMaker {
 public:
-  CaseMaker(uint64_t seed, int index) : random(seed, uint64_t(index)) {}
+  CaseMaker(uint64_t seed, int index, Size size)
+      : random(seed, uint64_t(index)), small(size == Size::Small) {}
 
-  Case make() {
+  Case make(uint64_t seed, int index, int batch) {
     drawShape();
     std::string sees = drawSees();
     std::string keys = random.pick({"bf16", "fp16"});
@@ -32,6 +33,11 @@ public:
         "> values<" + values + "> paging<" + paging + "> block<" +
         (dense ? "dense" : "in_pages") + "> query<" + query + "> output<" +
         output + ">" + scale + " split<" + drawSplit() + ">";
+    if (batch > 0) {
+      random = Random(seed + uint64_t(batch) * 0x100000001, uint64_t(index));
+      drawPositions();
+      drawRowGap();
+    }
     drawNumbers();
     drawBatch();
     return std::move(result);
@@ -45,22 +51,26 @@ private:
   std::string drawOutput();
   std::string drawScale();
   std::string drawSplit();
+  void drawPositions();
+  void drawRowGap();
   void drawNumbers();
   void drawBatch();
+  void addRequest(int32_t count);
   int32_t drawContext(int32_t columns);
 
   Random random;
   Case result;
   int64_t group, tokens, kv, dim;
   int64_t page = 0;
-  bool dense = false, total = false;
+  bool small;
+  bool dense = false, total = false, given = false;
   std::string columns;
 };
 
 void CaseMaker::drawShape() {
   group = random.pick({1, 2, 4, 5, 6, 7, 8, 16});
   tokens = random.range(1, std::min<int64_t>(17, 128 / group));
-  kv = random.pick({1, 1, 2, 3});
+  kv = random.pick({1, 1, 2, small ? 2 : 3});
   dim = random.pick({64, 128, 256});
 }
 
@@ -96,14 +106,17 @@ std::string CaseMaker::drawQuery() {
   std::string text = random.pick({"bf16", "fp16"});
   text += random.pick({" token_major", " head_major"});
   text += " columns " + columns;
-  if (random.oneIn(2)) {
-    text += " positions given";
-    result.positionShift = random.pick({0, 0, 0, -3, 5, 600});
-    result.positionStep = random.pick({1, 1, 2, 3});
-  } else {
-    text += " positions from_lengths";
-  }
+  given = random.oneIn(2);
+  text += given ? " positions given" : " positions from_lengths";
+  drawPositions();
   return text + " lengths " + (total ? "total" : "context");
+}
+
+void CaseMaker::drawPositions() {
+  if (!given)
+    return;
+  result.positionShift = random.pick({0, 0, 0, -3, 5, 600});
+  result.positionStep = random.pick({1, 1, 2, 3});
 }
 
 std::string CaseMaker::drawOutput() {
@@ -112,9 +125,11 @@ std::string CaseMaker::drawOutput() {
   if (random.oneIn(2))
     text += " with lse";
   text += random.pick({" empty zero", " empty nan"});
-  result.rowGap = random.pick({0, 0, 16, 32});
+  drawRowGap();
   return text;
 }
+
+void CaseMaker::drawRowGap() { result.rowGap = random.pick({0, 0, 16, 32}); }
 
 std::string CaseMaker::drawScale() {
   if (!random.oneIn(4))
@@ -173,56 +188,52 @@ int32_t CaseMaker::drawContext(int32_t columns) {
     context = random.range(0, random.oneIn(8) ? 2500 : 300);
     break;
   }
+  if (small && context > 200)
+    context = random.range(100, 200);
   return int32_t(std::max<int64_t>(context, 0));
 }
 
 void CaseMaker::drawBatch() {
-  result.batch = int32_t(random.range(1, 5));
+  result.batch = int32_t(random.range(1, small ? 3 : 5));
   for (int32_t b = 0; b < result.batch; ++b) {
     int32_t count = int32_t(tokens);
     if (columns != "uniform")
       count = random.oneIn(6)   ? 0
               : random.oneIn(4) ? int32_t(tokens)
                                 : int32_t(random.range(1, tokens));
-    int32_t context = drawContext(count);
-    bool padding = random.oneIn(10);
-    // A length without the block says nothing of the block: such padding has
-    // no columns.
-    if (padding && !total && columns != "uniform")
-      count = 0;
-    if (padding && (total || count == 0))
-      context = 0;
-    result.contexts.push_back(context);
-    result.columns.push_back(count);
-    bool empty = padding && total;
-    result.lengths.push_back(empty ? 0 : total ? context + count : context);
+    addRequest(count);
   }
 }
 
-std::string join(const std::vector<int32_t> &values) {
-  std::string text;
-  for (int32_t value : values)
-    text += (text.empty() ? "" : " ") + std::to_string(value);
-  return "[" + text + "]";
+void CaseMaker::addRequest(int32_t count) {
+  int32_t context = drawContext(count);
+  bool padding = random.oneIn(10);
+  // A total length may be shorter than the block.
+  bool isShort = total && count > 1 && random.oneIn(10);
+  // A length without the block says nothing of the block: such padding has
+  // no columns.
+  if (padding && !total && columns != "uniform")
+    count = 0;
+  if (isShort || (padding && (total || count == 0)))
+    context = 0;
+  int32_t length = total ? context + count : context;
+  if (isShort)
+    length = int32_t(random.range(1, count - 1));
+  if (padding && total)
+    length = 0;
+  result.contexts.push_back(context);
+  result.columns.push_back(count);
+  result.lengths.push_back(length);
 }
 
 } // namespace
 
-std::string Case::describe() const {
-  static const char *const numberNames[] = {"normal", "sharp", "mean",
-                                            "growing", "negative"};
-  static const char *const interleaveNames[] = {"none", "pages", "slots"};
-  return specText + "\n  batch " + std::to_string(batch) + " contexts " +
-         join(contexts) + " columns " + join(columns) + " lengths " +
-         join(lengths) + " position shift " + std::to_string(positionShift) +
-         " step " + std::to_string(positionStep) + " interleave " +
-         interleaveNames[int(interleave)] + " numbers " +
-         numberNames[int(numbers)] + " row gap " + std::to_string(rowGap) +
-         " seed " + std::to_string(seed);
+Case makeCase(uint64_t seed, int index, int batch, Size size) {
+  return CaseMaker(seed, index, size).make(seed, index, batch);
 }
 
-Case makeCase(uint64_t seed, int index) {
-  return CaseMaker(seed, index).make();
+Case makeCase(uint64_t seed, int index, int batch) {
+  return makeCase(seed, index, batch, Size::Full);
 }
 
 std::vector<Case> makeCases(uint64_t seed, int count) {

@@ -46,7 +46,8 @@ struct Case {
   std::string specText;
   int32_t batch = 0;
   /// Keys before the block, block rows, and the length as the spec counts it,
-  /// of each request. A request that is padding has length 0.
+  /// of each request. A request that is padding has length 0. A total length
+  /// may be less than the block: then there is no context.
   std::vector<int32_t> contexts;
   std::vector<int32_t> columns;
   std::vector<int32_t> lengths;
@@ -69,8 +70,17 @@ struct Case {
 /// index only.
 std::vector<Case> makeCases(uint64_t seed, int count);
 
-/// Case `index` of `seed`.
-Case makeCase(uint64_t seed, int index);
+/// Case `index` of `seed`. Batches above 0 are other batches of its spec.
+Case makeCase(uint64_t seed, int index, int batch = 0);
+
+/// How large the contexts and shapes of a case may be.
+enum class Size {
+  /// Thousands of keys: for kernels that run at speed.
+  Full,
+  /// At most some 200 keys, two kv heads, three requests: for an interpreter.
+  Small,
+};
+Case makeCase(uint64_t seed, int index, int batch, Size size);
 
 } // namespace tokentile
 

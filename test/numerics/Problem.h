@@ -2,7 +2,8 @@
 //
 // Builds what a kernel reads, as hostile as the ABI allows: a shuffled page
 // table over a pool larger than needed, NaN in every slot, page, gap and
-// masked row that must not count, absurd ids in the tails of the table, guards
+// masked row that must not count, NaN in the keys before every row's window,
+// absurd ids in the tails of the table and for pages before the window, guards
 // around the outputs. Holds the reference results of the same memory.
 //
 //===----------------------------------------------------------------------===//

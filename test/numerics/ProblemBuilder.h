@@ -48,6 +48,10 @@ private:
   int32_t storedKeys(int32_t request);
   int32_t lengthOf(int32_t request);
   int32_t firstTokenOf(int32_t request);
+  int32_t positionOf(int32_t request, int32_t column);
+  /// The oldest key that the window of one of the request's rows admits, 0
+  /// without a window. Engines give away the pages of older keys.
+  int32_t oldestKeyOf(int32_t request);
 
   attn::KernelOp kernel;
   const Case &testCase;

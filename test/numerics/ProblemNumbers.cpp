@@ -84,7 +84,7 @@ void ProblemBuilder::fillKey(int32_t request, int32_t key) {
 
 void ProblemBuilder::fillKeysAndValues() {
   for (int32_t request = 0; request < testCase.batch; ++request)
-    for (int32_t key = 0; key < lengthOf(request); ++key)
+    for (int32_t key = oldestKeyOf(request); key < lengthOf(request); ++key)
       fillKey(request, key);
 }
 

@@ -4,7 +4,7 @@
 #define TOKENTILE_TOOLS_NINFERQUALIFY_QUALIFIER_H
 
 #include "codegen/Compiler.h"
-#include "tools/ninfer-qualify/Runner.h"
+#include "test/numerics/Runner.h"
 
 namespace tokentile {
 

@@ -25,6 +25,9 @@ struct Options {
   int32_t batch = 2;
   uint64_t seed = 1;
   int32_t random = 0;
+  int32_t first = 0;
+  int32_t firstBatch = 0;
+  int32_t batches = 1;
   std::string ptx;
   std::string dump;
   bool summary = false;
@@ -60,6 +63,11 @@ Status checkOptions(Options &options) {
   if (options.random < 0)
     return bad("--random " + std::to_string(options.random) +
                " does not fit; a count works");
+  if (options.first < 0 || options.firstBatch < 0 || options.batches < 1)
+    return bad("--first " + std::to_string(options.first) + ", --first-batch " +
+               std::to_string(options.firstBatch) + " and --batches " +
+               std::to_string(options.batches) +
+               " do not fit; at least 0, 0 and 1 work");
   if (options.random && !(options.ptx.empty() && options.dump.empty()))
     return bad("--random makes specs of its own; --ptx and --dump do not go "
                "with it");
@@ -158,28 +166,39 @@ StatusOr<int> runContexts(Qualifier &qualifier, const Options &options) {
   return counts.failed ? exitFailure : 0;
 }
 
+/// Counts and prints a case that could not be run.
+void printNotRun(const Status &status, const std::string &what,
+                 Counts &counts) {
+  bool isRefused = isRefusal(status);
+  ++(isRefused ? counts.refused : counts.failed);
+  std::printf("%s %s: %s\n", isRefused ? "refused" : "FAIL", what.c_str(),
+              onOneLine(status.message()).c_str());
+}
+
 StatusOr<int> runRandom(Qualifier &qualifier, const Options &options) {
   Counts counts;
-  for (int32_t i = 0; i < options.random; ++i) {
-    Case testCase = makeCase(options.seed, i);
-    std::string what = "case " + std::to_string(i) + " of seed " +
-                       std::to_string(options.seed) + ": " +
-                       onOneLine(testCase.describe());
-    StatusOr<LoadedSpec> loaded = qualifier.load(testCase.specText, "spec", "");
-    Status status = loaded.status();
-    if (loaded.ok()) {
+  for (int32_t i = options.first; i < options.first + options.random; ++i) {
+    Case first = makeCase(options.seed, i);
+    StatusOr<LoadedSpec> loaded = qualifier.load(first.specText, "spec", "");
+    for (int32_t j = 0; j < options.batches; ++j) {
+      int32_t batch = options.firstBatch + j;
+      Case testCase = makeCase(options.seed, i, batch);
+      std::string what = "case " + std::to_string(i) + " batch " +
+                         std::to_string(batch) + " of seed " +
+                         std::to_string(options.seed) + ": " +
+                         onOneLine(testCase.describe());
+      if (!loaded.ok()) {
+        printNotRun(loaded.status(), what, counts);
+        break;
+      }
       StatusOr<Outcome> outcome = qualifier.judge(*loaded, testCase, "");
-      if (outcome.ok()) {
-        ++(outcome->comparison.ok ? counts.passed : counts.failed);
-        printOutcome(*outcome, what);
+      if (!outcome.ok()) {
+        printNotRun(outcome.status(), what, counts);
         continue;
       }
-      status = outcome.status();
+      ++(outcome->comparison.ok ? counts.passed : counts.failed);
+      printOutcome(*outcome, what);
     }
-    bool isRefused = isRefusal(status);
-    ++(isRefused ? counts.refused : counts.failed);
-    std::printf("%s %s: %s\n", isRefused ? "refused" : "FAIL", what.c_str(),
-                onOneLine(status.message()).c_str());
   }
   return finish(counts);
 }
@@ -217,6 +236,12 @@ int main(int argc, char **argv) {
   app.add_option("--seed", options.seed, "Seed of the cases (default: 1)");
   app.add_option("--random", options.random,
                  "Instead: this many specs and batches drawn at random");
+  app.add_option("--first", options.first,
+                 "With --random: index of the first spec (default: 0)");
+  app.add_option("--batches", options.batches,
+                 "With --random: batches of each spec (default: 1)");
+  app.add_option("--first-batch", options.firstBatch,
+                 "With --random: index of the first batch (default: 0)");
   app.add_option("--ptx", options.ptx, "Run this PTX, made from the same spec");
   app.add_option("--dump", options.dump,
                  "Write every tensor of a case into this folder as .npy");

@@ -1,7 +1,7 @@
 //===- Runner.h - A kernel on a device against the reference ----*- C++ -*-===//
 
-#ifndef TOKENTILE_TOOLS_NINFERQUALIFY_RUNNER_H
-#define TOKENTILE_TOOLS_NINFERQUALIFY_RUNNER_H
+#ifndef TOKENTILE_TEST_NUMERICS_RUNNER_H
+#define TOKENTILE_TEST_NUMERICS_RUNNER_H
 
 #include "runtime/Kernel.h"
 #include "test/numerics/Problem.h"
@@ -38,4 +38,4 @@ private:
 
 } // namespace tokentile
 
-#endif // TOKENTILE_TOOLS_NINFERQUALIFY_RUNNER_H
+#endif // TOKENTILE_TEST_NUMERICS_RUNNER_H

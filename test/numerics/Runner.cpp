@@ -1,6 +1,6 @@
 //===- Runner.cpp - A kernel on a device against the reference ------------===//
 
-#include "tools/ninfer-qualify/Runner.h"
+#include "test/numerics/Runner.h"
 
 #include <algorithm>
 #include <map>

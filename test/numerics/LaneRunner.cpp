@@ -1,0 +1,154 @@
+//===- LaneRunner.cpp - A GPU kernel run lane by lane on a problem --------===//
+
+#include "test/numerics/LaneRunner.h"
+
+#include "runtime/Kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace tokentile;
+
+llvm::Expected<std::unique_ptr<LaneRunner>>
+LaneRunner::create(const std::string &specText, llvm::StringRef chip) {
+  std::unique_ptr<LaneRunner> runner(new LaneRunner);
+  if (llvm::Error error = runner->lower(specText, chip))
+    return std::move(error);
+  return std::move(runner);
+}
+
+llvm::Error LaneRunner::lower(const std::string &specText,
+                              llvm::StringRef chip) {
+  auto parsed = parseSpec(specText, "spec", *context);
+  if (!parsed)
+    return parsed.takeError();
+  source = std::move(*parsed);
+  spec = *source->getOps<attn::KernelOp>().begin();
+  machine = source->clone();
+  if (llvm::Error error = lowerTo(*machine, Level::Plan, chip))
+    return error;
+  info = describeKernel(*machine->getOps<attn::KernelOp>().begin());
+  if (llvm::Error error = lowerTo(*machine, Level::Machine, chip))
+    return error;
+  for (auto [symbol, kernel] : {std::pair(info.sweepSymbol, &sweep),
+                                std::pair(info.mergeSymbol, &merge)}) {
+    mlir::LLVM::LLVMFuncOp found;
+    machine->walk([&, name = symbol](mlir::LLVM::LLVMFuncOp function) {
+      if (function.getSymName() == name)
+        found = function;
+    });
+    auto decoded = LaneKernel::decode(found);
+    if (!decoded)
+      return decoded.takeError();
+    *kernel = std::make_unique<LaneKernel>(std::move(*decoded));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error LaneRunner::runGrid(const LaneKernel &kernel,
+                                const KernelArgs &args, LaneOptions options,
+                                LaneReport &reached, LaneOutcome &outcome) {
+  for (int z = 0; z < options.grid[2]; ++z)
+    for (int y = 0; y < options.grid[1]; ++y)
+      for (int x = 0; x < options.grid[0]; ++x) {
+        auto report = kernel.run(args, x, y, z, options);
+        if (!report)
+          return llvm::createStringError(
+              "block (" + std::to_string(x) + ", " + std::to_string(y) + ", " +
+              std::to_string(z) + "): " + llvm::toString(report.takeError()));
+        outcome.mmas += report->mmas;
+        outcome.laneOps += report->laneOps;
+        outcome.ldmatrixConflicts += report->ldmatrixConflicts;
+        // A block without tiles leaves its query behind; that is harmless.
+        if (report->mmas)
+          outcome.unlandedCopies += report->unlandedCopies;
+        reached.reached.resize(report->reached.size());
+        for (size_t i = 0; i < report->reached.size(); ++i)
+          if (report->reached[i])
+            reached.reached[i] = true;
+      }
+  return llvm::Error::success();
+}
+
+llvm::Error LaneRunner::runAll(const KernelArgs &args,
+                               const LaneOptions &options,
+                               LaneOutcome &outcome) {
+  LaneOptions sweeping = options;
+  sweeping.threads = info.threads;
+  sweeping.sharedBytes = info.sharedBytes;
+  sweeping.grid[0] = args.splits;
+  sweeping.grid[1] = info.kvHeads * info.rowBlocks;
+  sweeping.grid[2] = args.batch;
+  llvm::Error error = runGrid(*sweep, args, sweeping, sweepReached, outcome);
+  if (error || args.splits == 1)
+    return error;
+  LaneOptions merging = options;
+  merging.threads = info.mergeThreads;
+  merging.sharedBytes = info.mergeSharedBytes;
+  merging.grid[0] = info.rows;
+  merging.grid[1] = info.kvHeads;
+  merging.grid[2] = args.batch;
+  return runGrid(*merge, args, merging, mergeReached, outcome);
+}
+
+llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
+  LaneOutcome outcome;
+  KernelArgs args = problem.getHostArgs();
+  outcome.splits = args.splits =
+      chooseSplits(info, {args.batch, args.maxKeys}, multiprocessors);
+  int64_t rows =
+      int64_t(args.batch) * info.kvHeads * args.splits * info.paddedRows;
+  std::vector<float> output(args.splits > 1 ? rows * info.headDim + 16 : 0);
+  std::vector<float> stats(args.splits > 1 ? rows * 2 : 0);
+  auto *aligned = reinterpret_cast<float *>(
+      (reinterpret_cast<uintptr_t>(output.data()) + 63) / 64 * 64);
+  if (args.splits > 1) {
+    args.partialOutput = aligned;
+    args.partialStats = stats.data();
+  }
+  if (adjust)
+    adjust(args);
+
+  LaneOptions options;
+  options.poisonIsError = options.lanesRace = true;
+  options.global = extra;
+  for (HostTensor &tensor : problem.getTensors())
+    options.global.push_back(
+        {tensor.data(), tensor.data() + tensor.bytes, tensor.written});
+  if (args.splits > 1) {
+    options.global.push_back({aligned, aligned + rows * info.headDim});
+    options.global.push_back({stats.data(), stats.data() + stats.size()});
+  }
+
+  std::vector<uint8_t> first;
+  for (bool descending : {false, true}) {
+    options.descendingWarps = descending;
+    problem.poisonOutputs();
+    std::fill(output.begin(), output.end(), NAN);
+    std::fill(stats.begin(), stats.end(), NAN);
+    if (llvm::Error error = runAll(args, options, outcome))
+      return std::move(error);
+    std::vector<uint8_t> bytes;
+    for (const HostTensor &tensor : problem.getTensors())
+      if (tensor.written)
+        bytes.insert(bytes.end(), tensor.storage.begin(), tensor.storage.end());
+    if (!descending)
+      first = std::move(bytes);
+    else if (bytes != first)
+      return llvm::createStringError(
+          "the result depends on the order of the warps");
+  }
+  outcome.comparison = problem.check();
+  return outcome;
+}
+
+std::vector<mlir::Operation *> LaneRunner::unreached() const {
+  std::vector<mlir::Operation *> result;
+  if (!sweepReached.reached.empty())
+    result = sweep->unreached(sweepReached);
+  if (!mergeReached.reached.empty()) {
+    auto more = merge->unreached(mergeReached);
+    result.insert(result.end(), more.begin(), more.end());
+  }
+  return result;
+}
