@@ -3,6 +3,7 @@
 #include "codegen/HostEngine.h"
 
 #include "codegen/HostPipeline.h"
+#include "codegen/LlvmPasses.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -13,7 +14,6 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -89,31 +89,6 @@ translate(ModuleOp module, llvm::LLVMContext &context) {
   return result;
 }
 
-/// The kernels arrive as vector loops: what is left to do is to hoist
-/// invariants and to simplify. This takes a tenth of the time of -O2, whose
-/// vectorizers and unrolling gain a few percent here.
-constexpr llvm::StringLiteral optimizations =
-    "function(simplifycfg,early-cse,loop-mssa(loop-rotate,licm),instcombine,"
-    "simplifycfg)";
-
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  module.setDataLayout(machine.createDataLayout());
-  module.setTargetTriple(machine.getTargetTriple());
-  llvm::PassBuilder builder(&machine);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::ModulePassManager manager;
-  llvm::cantFail(builder.parsePassPipeline(manager, optimizations));
-  manager.run(module, modules);
-}
-
 /// Code generation right here, so that its time and errors are known.
 llvm::Expected<llvm::SmallVector<char, 0>>
 generate(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -146,7 +121,7 @@ compile(ModuleOp module, llvm::StringRef cpu, HostTimes &times) {
   }
   {
     PhaseTimer timer(times.optimization);
-    optimize(*translated, **machine);
+    optimizeKernels(*translated, **machine);
   }
   PhaseTimer timer(times.generation);
   return generate(*translated, **machine);

@@ -6,6 +6,7 @@
 
 #include "codegen/Ptx.h"
 
+#include "codegen/LlvmPasses.h"
 #include "codegen/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -13,7 +14,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -57,21 +57,6 @@ createMachine(NVVM::NVVMTargetAttr target) {
       llvm::CodeGenOptLevel::Aggressive));
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
-}
-
 llvm::Expected<std::string> tokentile::emitPtx(gpu::GPUModuleOp module,
                                                PtxTimes *times) {
   ArrayAttr targets = module.getTargetsAttr();
@@ -93,9 +78,7 @@ llvm::Expected<std::string> tokentile::emitPtx(gpu::GPUModuleOp module,
   if (!code)
     return llvm::createStringError("gpu.module @" + module.getName() +
                                    " does not translate to LLVM IR");
-  code->setTargetTriple((*machine)->getTargetTriple());
-  code->setDataLayout((*machine)->createDataLayout());
-  optimize(*code, **machine);
+  optimizeKernels(*code, **machine);
   if (times)
     times->optimization = milliseconds(start);
 
