@@ -13,9 +13,7 @@ using namespace tokentile;
 using namespace tokentile::attn;
 
 layout::CopyShape MmaEmitter::copyShape(int64_t rows) const {
-  int64_t chunks = dim * 2 / layout::kChunk;
-  int64_t threads = layout::powerOfTwoBelow(mma.threads());
-  return {std::min(threads, rows * chunks), chunks, rows};
+  return layout::shareCopies(mma.threads(), dim * 2 / layout::kChunk, rows);
 }
 
 void MmaEmitter::whenCopying(layout::CopyShape shape,
