@@ -13,7 +13,7 @@
 attn.kernel @small heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<fp16>
     paging<page_major page 16>
-    schedule<mma chip "sm_90a" key_tile 32 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_90a" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 
 // The kernel takes its parameter block by value; the chip, its PTX version and
 // the count of threads are what ptxas must know.
@@ -98,7 +98,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> block<dense>
-    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @dense_sweep
 // CHECK: %[[LENGTH:.*]] = arith.maxsi %{{.*}}, %c0_i32
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[LENGTH]], %c2_i32
@@ -125,7 +125,7 @@ attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
 attn.kernel @window_given_away heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @window_given_away_sweep
 // CHECK: %[[YOUNG:.*]] = arith.subi %{{.*}}, %c99_i32
 // CHECK: %[[OLDEST:.*]] = arith.maxsi %[[YOUNG]], %c0_i32
