@@ -104,8 +104,7 @@ LogicalResult tokentile::checkComplete(KernelOp plan) {
              s.getRowTiles() && s.getKeyWarps() && s.getStages();
   if (s.getChip() && s.getKeyTile() && (host || mma))
     return success();
-  return plan.emitOpError(
-      "has no complete schedule; run attn-select-schedule");
+  return plan.emitOpError("has no complete schedule; run attn-select-schedule");
 }
 
 MmaSchedule tokentile::readSchedule(ScheduleAttr schedule) {

@@ -94,7 +94,7 @@ TEST(HostKernel, SevenRowsAndSmallTiles) {
   spec.queryHeads = 7;
   spec.kvHeads = 1;
   spec.tokens = 1;
-  spec.keyTile = 8;
+  spec.keyTile = 16;
   spec.contexts = {5, 77};
   run(spec);
 }
@@ -255,13 +255,13 @@ TEST(HostEngine, NamesAMissingFunction) {
 
 TEST(HostEngine, SaysWhatTheLoweringDoesNotCover) {
   Spec spec;
-  spec.keyTile = 24;
-  auto module =
-      mlir::parseSourceString<mlir::ModuleOp>(tilesOf(spec), &sharedContext());
+  std::string text = tilesOf(spec);
+  text.insert(text.find("split<auto>"), "softcap<5.0> ");
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &sharedContext());
   ASSERT_TRUE(module);
   auto code = jitHostModule(*module, "k_sweep", "k_merge");
   ASSERT_FALSE(bool(code));
   EXPECT_EQ(llvm::toString(code.takeError()),
             "lowering to the host failed: 'attn.kernel' op the host lowering "
-            "does not cover pages of 16 keys in tiles of 24");
+            "does not cover 'softcap', 'sink', 'latent' or a score region");
 }

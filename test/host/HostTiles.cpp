@@ -39,7 +39,8 @@ static std::string planOf(const Spec &s) {
       s.causal ? "causal" : "bidirectional", nameOf(s.keys), nameOf(s.values),
       paging, s.dense ? " block<dense>" : "", query);
   return text + llvm::formatv("output<{0}> split<auto> schedule<host chip "
-                              "\"host\" key_tile {1} row_blocks {2}>\n",
+                              "\"host\" key_tile {1} row_blocks {2} "
+                              "max_sweeps {2}>\n",
                               output, s.keyTile, s.rowBlocks)
                     .str();
 }
