@@ -70,8 +70,8 @@ struct CopyShape {
   int64_t rows;
   /// Rows that all threads cover together.
   constexpr int64_t step() const { return threads / chunksPerRow; }
-  /// Copies of one thread; with fewer rows than `step` some threads idle.
-  constexpr int64_t count() const { return rows < step() ? 1 : rows / step(); }
+  /// Copies of one thread.
+  constexpr int64_t count() const { return rows / step(); }
   constexpr Coordinate at(int64_t thread, int64_t j) const {
     return {thread / chunksPerRow + j * step(), thread % chunksPerRow};
   }
@@ -92,6 +92,16 @@ constexpr int64_t powerOfTwoBelow(int64_t value) {
   while (power * 2 <= value)
     power *= 2;
   return power;
+}
+
+/// The shape in which at most `threads` threads share a tile of `rows` rows:
+/// as many as divide it into whole steps.
+constexpr CopyShape shareCopies(int64_t threads, int64_t chunksPerRow,
+                                int64_t rows) {
+  int64_t count = powerOfTwoBelow(threads);
+  while (count > chunksPerRow && rows % (count / chunksPerRow))
+    count /= 2;
+  return {count, chunksPerRow, rows};
 }
 
 } // namespace tokentile::layout

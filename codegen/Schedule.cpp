@@ -97,6 +97,16 @@ static int64_t tileBytes(KernelOp spec, int64_t rows) {
   return rows * spec.getHeads().getDim() * 2;
 }
 
+LogicalResult tokentile::checkComplete(KernelOp plan) {
+  ScheduleAttr s = plan.getScheduleOrDefault();
+  bool host = s.getLowering() == LoweringKind::Host;
+  bool mma = s.getLowering() == LoweringKind::Mma && s.getRowWarps() &&
+             s.getRowTiles() && s.getKeyWarps() && s.getStages();
+  if (s.getChip() && s.getKeyTile() && (host || mma))
+    return success();
+  return plan.emitOpError("has no complete schedule; run attn-select-schedule");
+}
+
 MmaSchedule tokentile::readSchedule(ScheduleAttr schedule) {
   MmaSchedule s;
   s.rowWarps = schedule.getRowWarps();

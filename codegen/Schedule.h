@@ -31,6 +31,10 @@ struct MmaSchedule {
   int64_t rows() const { return rowWarps * rowTiles * 16; }
 };
 
+/// Emits an error on `plan` and fails if its schedule leaves a number open.
+/// `meet auto` and `query auto` of a plan are the end and shared memory.
+mlir::LogicalResult checkComplete(attn::KernelOp plan);
+
 /// The schedule of a plan.
 MmaSchedule readSchedule(attn::ScheduleAttr schedule);
 

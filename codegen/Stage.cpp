@@ -327,6 +327,8 @@ struct StagePass : tokentile::impl::StagePassBase<StagePass> {
             << ", expected a lowering for a GPU";
         return signalPassFailure();
       }
+      if (failed(checkComplete(plan)))
+        return signalPassFailure();
       if (program.getRole() == ProgramRole::Sweep &&
           failed(Stager(program).run()))
         return signalPassFailure();

@@ -67,6 +67,8 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
     auto programs = llvm::to_vector(getOperation().getOps<ProgramOp>());
     llvm::MapVector<Operation *, gpu::GPUModuleOp> modules;
     for (ProgramOp program : programs) {
+      if (failed(checkComplete(program.getPlan())))
+        return signalPassFailure();
       gpu::GPUModuleOp &module = modules[program.getPlan()];
       if (!module)
         module = createModule(program.getPlan());

@@ -14,6 +14,7 @@
 
 #include "codegen/BlockContext.h"
 #include "codegen/Passes.h"
+#include "codegen/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -239,10 +240,8 @@ struct TilePass : tokentile::impl::TilePassBase<TilePass> {
   void runOnOperation() override {
     auto plans = llvm::to_vector(getOperation().getOps<KernelOp>());
     for (KernelOp plan : plans) {
-      if (!plan.getScheduleOrDefault().getKeyTile()) {
-        plan.emitOpError("has no complete schedule; run attn-select-schedule");
+      if (failed(checkComplete(plan)))
         return signalPassFailure();
-      }
       ImplicitLocOpBuilder b(plan.getLoc(), &getContext());
       b.setInsertionPointToEnd(getOperation().getBody());
       beginProgram(b, plan, ProgramRole::Sweep);

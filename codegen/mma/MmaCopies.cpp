@@ -13,12 +13,7 @@ using namespace tokentile;
 using namespace tokentile::attn;
 
 layout::CopyShape MmaEmitter::copyShape(int64_t rows) const {
-  int64_t chunks = dim * 2 / layout::kChunk;
-  int64_t threads = layout::powerOfTwoBelow(mma.threads());
-  // Whole rounds: 14 warps would leave the last 16 of 112 query rows behind.
-  while (rows * chunks > threads && rows * chunks % threads)
-    threads /= 2;
-  return {std::min(threads, rows * chunks), chunks, rows};
+  return layout::shareCopies(mma.threads(), dim * 2 / layout::kChunk, rows);
 }
 
 void MmaEmitter::whenCopying(layout::CopyShape shape,

@@ -170,12 +170,37 @@ TEST_F(ScheduleTest, TheScheduleDoesNotDependOnHowKeysAreStored) {
   ScheduleAttr bf16 = selectSchedule(parse(Spec()), chip);
   Spec other;
   other.keys = "fp16";
-  other.paging = "nhd page 16";
-  other.sees = "prefix left within 4096, suffix bidirectional";
+  other.paging = "nhd page 128";
   KernelOp spec = parse(other);
   ScheduleAttr fp16 = selectSchedule(spec, chip);
   EXPECT_EQ(readSchedule(bf16).keyTile, readSchedule(fp16).keyTile);
   EXPECT_EQ(readSchedule(bf16).stages, readSchedule(fp16).stages);
+}
+
+TEST_F(ScheduleTest, AxesOfTheSpecLeaveFewerRegisters) {
+  // Windows and small pages take registers from fragments.
+  const ChipFacts &chip = *findChip("sm_90a");
+  Spec other;
+  other.paging = "nhd page 16";
+  other.sees = "prefix left within 4096, suffix bidirectional";
+  KernelOp plain = parse(Spec());
+  int64_t most =
+      fragmentRegisters(plain, readSchedule(selectSchedule(plain, chip)));
+  KernelOp spec = parse(other);
+  EXPECT_LT(fragmentRegisters(spec, readSchedule(selectSchedule(spec, chip))),
+            most);
+}
+
+TEST_F(ScheduleTest, MeetingAtEveryTileDividesTheOutput) {
+  KernelOp spec = parse(Spec());
+  MmaSchedule end = plain(), tile = plain();
+  tile.meetAtTile = true;
+  EXPECT_EQ(fragmentRegisters(spec, end) - fragmentRegisters(spec, tile), 64);
+  // Probabilities of 64 rows and keys, and sixteen bytes a row.
+  SharedLayout layout = sharedLayout(spec, tile);
+  EXPECT_EQ(layout.probabilities, 64 * 256 * 2);
+  EXPECT_EQ(layout.scratch - layout.probabilities, 64 * 64 * 2);
+  EXPECT_EQ(layout.tiles - layout.scratch, 64 * 16);
 }
 
 TEST_F(ScheduleTest, KnownChipsAreFound) {

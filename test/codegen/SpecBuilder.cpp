@@ -15,7 +15,7 @@ std::string Spec::text() const {
   return "attn.kernel @k heads<" + std::to_string(queryHeads) + " over " +
          std::to_string(kvHeads) + ", dim " + std::to_string(dim) +
          "> tokens<" + std::to_string(tokens) + "> sees<" + sees + "> keys<" +
-         keys + "> values<bf16> paging<" + paging + "> " + rest;
+         keys + "> values<" + values + "> paging<" + paging + "> " + rest;
 }
 
 std::vector<Spec> test::publishedGeometries() {

@@ -18,6 +18,7 @@ struct Spec {
   int64_t tokens = 16;
   std::string sees = "prefix all, suffix causal";
   std::string keys = "bf16";
+  std::string values = "bf16";
   std::string paging = "page_major page 64";
   /// Clauses behind `paging`.
   std::string rest;

@@ -64,7 +64,7 @@ attn.kernel @two_sweeps heads<24 over 4, dim 256> tokens<32>
 // What stands in the spec's own schedule stays.
 // CHECK-LABEL: attn.kernel @fixed
 // CHECK-SAME: schedule<mma
-// CHECK-SAME: key_tile 32 row_warps 2 key_warps 2 stages 4 row_blocks 1 max_sweeps 3 query shared
+// CHECK-SAME: key_tile 32 row_warps 2 row_tiles 1 key_warps 2 meet end stages 4 row_blocks 1 max_sweeps 3 query shared
 attn.kernel @fixed heads<32 over 8, dim 128> tokens<4>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>

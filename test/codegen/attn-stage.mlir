@@ -9,7 +9,7 @@
 attn.kernel @ring heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 3 query shared>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 3 query shared>
 // CHECK-LABEL: attn.program @ring_sweep
 // CHECK: %[[QUERY:.*]] = attn.alloc_shared at 0 : <1 of tensor<16x64xbf16
 // CHECK-NEXT: attn.copy_query to %[[QUERY]]
@@ -72,7 +72,7 @@ attn.kernel @ring heads<4 over 2, dim 64> tokens<2>
 attn.kernel @registers heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 4 query registers>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 4 query registers>
 // CHECK-LABEL: attn.program @registers_sweep
 // CHECK: %[[VIEW:.*]] = attn.view
 // CHECK-COUNT-3: attn.async_commit
@@ -88,7 +88,7 @@ attn.kernel @registers heads<4 over 2, dim 64> tokens<2>
 attn.kernel @key_warps heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 2 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 2 stages 2 query shared>
 // CHECK-LABEL: attn.program @key_warps_sweep
 // CHECK: %[[LOOP:.*]]:5 = scf.for
 // CHECK: attn.accumulate
@@ -100,11 +100,43 @@ attn.kernel @key_warps heads<4 over 2, dim 64> tokens<2>
 // CHECK-NEXT: attn.store_result %[[M]], %[[L]], %[[O]] :
 // CHECK: attn.store_result %[[M]], %[[L]], %[[O]] partial
 
+// Key warps that meet at every tile: behind 4,096 bytes of query lie as many
+// of probabilities and 1,024 of scratch. Maxima are agreed on before any
+// exponent, probabilities are shared before a barrier and read by all warps,
+// and each warp has a slice of the output; sums are added up behind the loop.
+attn.kernel @meet_tile heads<8 over 2, dim 64> tokens<8>
+    sees<prefix all, suffix causal> keys<bf16> values<fp16>
+    paging<page_major page 64>
+    schedule<mma chip "sm_80" key_tile 64 row_warps 1 row_tiles 2 key_warps 2 meet tile stages 2 query shared>
+// CHECK-LABEL: attn.program @meet_tile_sweep
+// CHECK: arith.constant dense<0.000000e+00> : tensor<32x64xf32, #attn.fragment<slices warps 1 by 2>>
+// CHECK: attn.alloc_shared at 9216 : <2 of tensor<64x64xbf16
+// CHECK: attn.alloc_shared at 25600 : <2 of tensor<64x64xf16
+// CHECK: %[[SHARED:.*]] = attn.alloc_shared at 4096 : <1 of tensor<32x64xf16, #attn.shared<swizzle 8>>>
+// CHECK-NEXT: %[[SCRATCH:.*]] = attn.alloc_shared at 8192 : <1 of tensor<32x4xf32, #attn.shared<swizzle 1>>>
+// CHECK-NEXT: %[[LOOP:.*]]:5 = scf.for {{.*}} iter_args(%[[M:[a-z0-9]+]] = %{{[a-z0-9_]+}}, %[[L:[a-z0-9]+]] = %{{[a-z0-9_]+}}, %[[O:[a-z0-9]+]] = %{{[a-z0-9_]+}},
+// CHECK: attn.scores
+// CHECK: %[[S:.*]] = scf.if
+// CHECK: %[[MAX:.*]] = attn.agree_max %[[S]] through %[[SCRATCH]]
+// CHECK-SAME: -> tensor<32xf32, #attn.fragment<statistics warps 1 by 2>>
+// CHECK-NEXT: %[[P:.*]], %[[ALPHA:.*]], %{{.*}}, %{{.*}} = attn.softmax %[[S]], %[[M]], %[[L]] agreed %[[MAX]]
+// CHECK-NEXT: %[[V:.*]] = attn.view
+// CHECK-NEXT: attn.share %[[P]] to %[[SHARED]]
+// CHECK-NEXT: attn.barrier
+// CHECK-NEXT: %[[ALL:.*]] = attn.view %[[SHARED]][%c0_i32]
+// CHECK-SAME: -> tensor<32x64xf16, #attn.shared<swizzle 8>>
+// CHECK-NEXT: attn.accumulate %[[O]], %[[ALPHA]], %[[ALL]], %[[V]] : tensor<32x64xf32, #attn.fragment<slices warps 1 by 2>>
+// CHECK: }
+// CHECK-NEXT: %[[SUM:.*]] = attn.agree_sum %[[LOOP]]#1 through %[[SCRATCH]]
+// CHECK-NOT: attn.reduce_warps
+// CHECK: attn.store_result %[[LOOP]]#0, %[[SUM]], %[[LOOP]]#2 :
+// CHECK: attn.store_result %[[LOOP]]#0, %[[SUM]], %[[LOOP]]#2 partial
+
 // As wide as scores are outputs here: they are told apart by who makes them.
 attn.kernel @equal_widths heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<fp16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 64 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 64 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: attn.program @equal_widths_sweep
 // CHECK-DAG: arith.constant dense<0.000000e+00> : tensor<16x64xf32, #attn.fragment<output warps 1 by 1>>
 // CHECK-DAG: arith.constant dense<0.000000e+00> : tensor<16xf32, #attn.fragment<statistics warps 1 by 1>>

@@ -8,7 +8,7 @@
 attn.kernel @softmax heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> scale<1.0>
-    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @softmax_sweep
 // CHECK-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // CHECK-DAG: %[[NONE:.*]] = arith.constant 0xFF800000 : f32
@@ -39,7 +39,7 @@ attn.kernel @softmax heads<4 over 2, dim 64> tokens<2>
 attn.kernel @rounded_query heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<fp16> values<fp16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @rounded_query_sweep
 // CHECK: scf.if
 // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
@@ -52,7 +52,7 @@ attn.kernel @rounded_query heads<4 over 2, dim 64> tokens<2>
 attn.kernel @lse heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> output<fp16 token_major with lse empty nan>
-    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @lse_sweep
 // CHECK-DAG: %[[LN2:.*]] = arith.constant 0.693147182 : f32
 // CHECK-DAG: %[[NAN:.*]] = arith.constant 0x7FC00000 : f32

@@ -13,7 +13,7 @@
 attn.kernel @small heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<fp16>
     paging<page_major page 16>
-    schedule<mma chip "sm_90a" key_tile 32 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_90a" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 
 // The kernel takes its parameter block by value; the chip, its PTX version and
 // the count of threads are what ptxas must know.
@@ -98,7 +98,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> block<dense>
-    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @dense_sweep
 // CHECK: %[[LENGTH:.*]] = arith.maxsi %{{.*}}, %c0_i32
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[LENGTH]], %c2_i32
@@ -119,13 +119,47 @@ attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
 // CHECK-NOT: nvvm.griddepcontrol
 // CHECK: llvm.return
 
+// Key warps that meet at every tile: one lane of each quad leaves the maxima of
+// its four rows in scratch, and behind a barrier each lane reads both warps'. A
+// warp's probabilities are shared by four stores for each eight keys, and behind
+// a barrier every warp reads all 64 keys for its 32 dimensions. Sums meet as
+// maxima do.
+attn.kernel @meet_tile heads<8 over 2, dim 64> tokens<8>
+    sees<prefix all, suffix causal> keys<bf16> values<fp16>
+    paging<page_major page 64>
+    schedule<mma chip "sm_80" key_tile 64 row_warps 1 row_tiles 2 key_warps 2 meet tile stages 2 query shared>
+// CHECK-LABEL: llvm.func @meet_tile_sweep
+// CHECK-SAME: nvvm.reqntid = array<i32: 64>
+// CHECK: scf.for
+// CHECK-COUNT-32: nvvm.mma.sync {{.*}} : (i32, i32, f32)
+// CHECK-NOT: nvvm.barrier
+// CHECK: scf.if
+// CHECK-COUNT-4: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+// CHECK-NOT: llvm.store
+// CHECK: nvvm.barrier
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+// CHECK-COUNT-16: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : i32, !llvm.ptr<3>
+// CHECK-NOT: llvm.store
+// CHECK: nvvm.barrier
+// CHECK: nvvm.vote.sync any
+// CHECK: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 4
+// CHECK-COUNT-32: nvvm.mma.sync {{.*}} : (vector<2xf16>, vector<2xf16>, f32)
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK: scf.if
+// CHECK-COUNT-4: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+// CHECK: nvvm.barrier
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+// CHECK-LABEL: llvm.func @meet_tile_merge
+
 // A bug, mended: the arm without checks took tiles with keys that no row's
 // window admits, whose pages may have been given away. A NaN there met a
 // probability of zero.
 attn.kernel @window_given_away heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 16 row_warps 1 key_warps 1 stages 2 query shared>
+    schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @window_given_away_sweep
 // CHECK: %[[YOUNG:.*]] = arith.subi %{{.*}}, %c99_i32
 // CHECK: %[[OLDEST:.*]] = arith.maxsi %[[YOUNG]], %c0_i32

@@ -6,7 +6,7 @@
 attn.kernel @all_causal heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @all_causal_sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: %[[NEXT:.*]] = arith.addi %[[MAX]], %c1_i32
@@ -24,7 +24,7 @@ attn.kernel @all_causal heads<4 over 2, dim 64> tokens<2>
 attn.kernel @all_bidirectional heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix bidirectional> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @all_bidirectional_sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[LENGTH]], %c0_i32
@@ -39,7 +39,7 @@ attn.kernel @all_bidirectional heads<4 over 2, dim 64> tokens<2>
 attn.kernel @left_causal heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @left_causal_sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: %[[OLDEST:.*]] = arith.addi %[[MIN]], %c-99_i32
@@ -60,7 +60,7 @@ attn.kernel @left_causal heads<4 over 2, dim 64> tokens<2>
 attn.kernel @left_bidirectional heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix bidirectional> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @left_bidirectional_sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: %[[OLDEST:.*]] = arith.addi %[[MIN]], %c-99_i32
@@ -76,7 +76,7 @@ attn.kernel @left_bidirectional heads<4 over 2, dim 64> tokens<2>
 attn.kernel @symmetric_bidirectional heads<4 over 2, dim 64> tokens<2>
     sees<prefix symmetric within 100, suffix bidirectional> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @symmetric_bidirectional_sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: %[[OLDEST:.*]] = arith.addi %[[MIN]], %c-99_i32
@@ -96,7 +96,7 @@ attn.kernel @symmetric_bidirectional heads<4 over 2, dim 64> tokens<2>
 attn.kernel @symmetric_causal heads<4 over 2, dim 64> tokens<2>
     sees<prefix symmetric within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @symmetric_causal_sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: %[[NEXT:.*]] = arith.addi %[[MAX]], %c1_i32

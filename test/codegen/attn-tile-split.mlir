@@ -8,7 +8,7 @@
 attn.kernel @split_auto heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<auto>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_auto_sweep
 // CHECK: %[[FIRST:.*]] = arith.divui %{{.*}}, %c32_i32
 // CHECK: %[[END:.*]] = arith.maxsi %[[FIRST]], %{{.*}}
@@ -26,7 +26,7 @@ attn.kernel @split_auto heads<4 over 2, dim 64> tokens<2>
 attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<count of 3>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_count_sweep
 // CHECK: %[[FIRST:.*]] = arith.divui %{{.*}}, %c32_i32
 // CHECK: %[[END:.*]] = arith.maxsi %[[FIRST]], %{{.*}}
@@ -46,7 +46,7 @@ attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
 attn.kernel @split_keys heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<keys of 96>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_keys_sweep
 // CHECK: %[[FIRST:.*]] = arith.divui %{{.*}}, %c32_i32
 // CHECK: %[[END:.*]] = arith.maxsi %[[FIRST]], %{{.*}}
@@ -62,7 +62,7 @@ attn.kernel @request_without_tokens_costs_nothing heads<4 over 2, dim 64> tokens
     sees<prefix all, suffix bidirectional> keys<bf16> values<bf16>
     paging<page_major page 16>
     query<bf16 token_major columns counted>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @request_without_tokens_costs_nothing_sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %{{.*}}, %{{.*}} = attn.request
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[LENGTH]], %c0_i32

@@ -9,7 +9,7 @@
 attn.kernel @sweep heads<24 over 4, dim 256> tokens<16>
     sees<prefix all, suffix causal> keys<bf16> values<fp16>
     paging<page_major page 16>
-    schedule<mma chip "sm_90a" key_tile 64 row_warps 6 key_warps 1 stages 2>
+    schedule<mma chip "sm_90a" key_tile 64 row_warps 6 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @sweep_sweep role<sweep> of @sweep
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %{{.*}}, %[[OLDEST:.*]], %{{.*}} = attn.request
 // CHECK: %[[SPLIT:.*]], %[[SPLITS:.*]] = attn.split_id
@@ -50,7 +50,7 @@ attn.kernel @sweep heads<24 over 4, dim 256> tokens<16>
 attn.kernel @large_page heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<fp16> values<bf16>
     paging<page_major page 256>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @large_page_sweep
 // CHECK: attn.load_query : tensor<16x64xf16>
 // CHECK: attn.lookup_pages %{{.*}} : tensor<1xi32>
@@ -67,6 +67,6 @@ attn.kernel @host heads<10 over 2, dim 64> tokens<3>
 attn.kernel @contiguous heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix bidirectional> keys<bf16> values<bf16>
     paging<contiguous>
-    schedule<mma chip "sm_80" key_tile 32 row_warps 1 key_warps 1 stages 2>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @contiguous_sweep
 // CHECK: attn.lookup_pages %{{.*}} : tensor<1xi32>

@@ -13,6 +13,9 @@ attn.kernel @k heads<8 over 4, dim 128> tokens<16>
 !probabilities = tensor<32x64xbf16, #attn.fragment<probabilities warps 2 by 2>>
 !statistics = tensor<32xf32, #attn.fragment<statistics warps 2 by 2>>
 !output = tensor<32x128xf32, #attn.fragment<output warps 2 by 2>>
+!slices = tensor<32x128xf32, #attn.fragment<slices warps 2 by 2>>
+!shared = tensor<32x64xbf16, #attn.shared<swizzle 8>>
+!scratch = tensor<32x4xf32, #attn.shared<swizzle 1>>
 
 // CHECK-LABEL: attn.program @k_sweep
 attn.program @k_sweep role<sweep> of @k {
@@ -61,4 +64,40 @@ attn.program @k_sweep role<sweep> of @k {
   // CHECK: attn.reduce_warps %{{.*}}, %{{.*}}, %[[O1]] at 4096 : tensor<32xf32, #attn.fragment<statistics warps 2 by 2>>, tensor<32x128xf32, #attn.fragment<output warps 2 by 2>>
   %m2, %l2, %o2 = attn.reduce_warps %m1, %l1, %o1 at 4096
       : !statistics, !output
+}
+
+// Key warps that meet at every tile.
+// CHECK-LABEL: attn.program @k_meet
+attn.program @k_meet role<sweep> of @k {
+  %split, %splits = attn.split_id
+  %s = arith.constant dense<0.0> : !scores
+  %m = arith.constant dense<0xFF800000> : !statistics
+  %l = arith.constant dense<0.0> : !statistics
+  %o = arith.constant dense<0.0> : !slices
+  // CHECK: %[[VS:.*]] = attn.alloc_shared at 0
+  %vs = attn.alloc_shared at 0 : !attn.buffer<1 of !keys>
+  // CHECK: %[[PS:.*]] = attn.alloc_shared at 16384
+  %ps = attn.alloc_shared at 16384 : !attn.buffer<1 of !shared>
+  // CHECK: %[[SCRATCH:.*]] = attn.alloc_shared at 20480 : <1 of tensor<32x4xf32, #attn.shared<swizzle 1>>>
+  %scratch = attn.alloc_shared at 20480 : !attn.buffer<1 of !scratch>
+  // CHECK: %[[MAX:.*]] = attn.agree_max %{{.*}} through %[[SCRATCH]]
+  // CHECK-SAME: -> tensor<32xf32, #attn.fragment<statistics warps 2 by 2>>
+  %max = attn.agree_max %s through %scratch
+      : !scores, !attn.buffer<1 of !scratch> -> !statistics
+  // CHECK: %[[P:.*]], %{{.*}}, %{{.*}}, %[[L1:.*]] = attn.softmax %{{.*}}, %{{.*}}, %{{.*}} agreed %[[MAX]] : tensor<32xf32, #attn.fragment<statistics warps 2 by 2>>
+  %p, %alpha, %m1, %l1 = attn.softmax %s, %m, %l agreed %max : !statistics
+      : !scores, !statistics -> !probabilities
+  // CHECK: attn.share %[[P]] to %[[PS]]
+  attn.share %p to %ps : !probabilities, !attn.buffer<1 of !shared>
+  attn.barrier
+  // CHECK: %[[V:.*]] = attn.view %[[VS]]
+  %v = attn.view %vs[%split] : !attn.buffer<1 of !keys> -> !keys
+  // CHECK: %[[ALL:.*]] = attn.view %[[PS]]
+  %all = attn.view %ps[%split] : !attn.buffer<1 of !shared> -> !shared
+  // CHECK: attn.accumulate %{{.*}}, %{{.*}}, %[[ALL]], %[[V]] : tensor<32x128xf32, #attn.fragment<slices warps 2 by 2>>
+  %o1 = attn.accumulate %o, %alpha, %all, %v
+      : !slices, !statistics, !shared, !keys
+  // CHECK: attn.agree_sum %[[L1]] through %[[SCRATCH]]
+  %l2 = attn.agree_sum %l1 through %scratch
+      : !statistics, !attn.buffer<1 of !scratch>
 }

@@ -20,7 +20,7 @@ attn.kernel @smallest heads<24 over 4, dim 256> tokens<16>
 // CHECK-SAME: output<fp16 head_major with lse empty nan>
 // CHECK-SAME: scale<1.250000e-01> softcap<5.000000e+01> sink
 // CHECK-SAME: split<keys of 2048>
-// CHECK-SAME: schedule<mma chip "sm_90a" key_tile 64 row_warps 4 key_warps 2 stages 3 row_blocks 2 max_sweeps 2 query registers>
+// CHECK-SAME: schedule<mma chip "sm_90a" key_tile 64 row_warps 4 row_tiles 2 key_warps 2 meet tile stages 3 row_blocks 2 max_sweeps 2 query registers>
 attn.kernel @every_clause heads<32 over 8, dim 128 value_dim 64> tokens<9>
     sees<prefix symmetric within 2048, suffix bidirectional>
     keys<bf16> values<fp16>
@@ -29,8 +29,9 @@ attn.kernel @every_clause heads<32 over 8, dim 128 value_dim 64> tokens<9>
     query<fp16 head_major columns packed positions given lengths total>
     output<fp16 head_major with lse empty nan>
     scale<0.125> softcap<50.0> sink split<keys of 2048>
-    schedule<mma chip "sm_90a" key_tile 64 row_warps 4 key_warps 2 stages 3
-             row_blocks 2 max_sweeps 2 query registers>
+    schedule<mma chip "sm_90a" key_tile 64 row_warps 4 row_tiles 2
+             key_warps 2 meet tile stages 3 row_blocks 2 max_sweeps 2
+             query registers>
 
 // CHECK-LABEL: attn.kernel @latent
 // CHECK-SAME: heads<16 over 1, dim 576 value_dim 512>
@@ -57,7 +58,7 @@ attn.kernel @defaults heads<8 over 8, dim 64> tokens<64>
     query<bf16 token_major columns uniform positions from_lengths
           lengths context>
     output<bf16 token_major with none empty zero>
-    split<auto> schedule<auto query auto>
+    split<auto> schedule<auto meet auto query auto>
 
 // CHECK-LABEL: attn.kernel @score_region
 // CHECK-SAME: score {

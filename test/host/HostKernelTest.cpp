@@ -252,3 +252,16 @@ TEST(HostEngine, NamesAMissingFunction) {
   std::string message = llvm::toString(code.takeError());
   EXPECT_NE(message.find("absent"), std::string::npos) << message;
 }
+
+TEST(HostEngine, SaysWhatTheLoweringDoesNotCover) {
+  Spec spec;
+  std::string text = tilesOf(spec);
+  text.insert(text.find("split<auto>"), "softcap<5.0> ");
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &sharedContext());
+  ASSERT_TRUE(module);
+  auto code = jitHostModule(*module, "k_sweep", "k_merge");
+  ASSERT_FALSE(bool(code));
+  EXPECT_EQ(llvm::toString(code.takeError()),
+            "lowering to the host failed: 'attn.kernel' op the host lowering "
+            "does not cover 'softcap', 'sink', 'latent' or a score region");
+}

@@ -38,11 +38,11 @@ static std::string planOf(const Spec &s) {
       s.queryHeads, s.kvHeads, s.dim, s.tokens, prefix,
       s.causal ? "causal" : "bidirectional", nameOf(s.keys), nameOf(s.values),
       paging, s.dense ? " block<dense>" : "", query);
-  return text +
-         llvm::formatv("output<{0}> split<auto> schedule<host chip "
-                       "\"host\" key_tile {1} row_blocks {2} max_sweeps {2}>\n",
-                       output, s.keyTile, s.rowBlocks)
-             .str();
+  return text + llvm::formatv("output<{0}> split<auto> schedule<host chip "
+                              "\"host\" key_tile {1} row_blocks {2} "
+                              "max_sweeps {2}>\n",
+                              output, s.keyTile, s.rowBlocks)
+                    .str();
 }
 
 /// R, K, D, P, Q and V stand for the shapes and element types.
