@@ -213,6 +213,10 @@ StatusOr<std::string> tokentile::buildSpec(const FrontOptions &options) {
   return specText(options, *all);
 }
 
+const char *tokentile::kernelOption(const FrontOptions &options) {
+  return options.specFile.empty() ? shapingOption(options) : "a spec file";
+}
+
 std::string tokentile::specName(const FrontOptions &options) {
   return options.specFile.empty() ? "spec" : options.specFile;
 }
