@@ -84,6 +84,10 @@ StatusOr<Resolved> resolve(const FrontOptions &options) {
                   "--tokens has " + std::to_string(options.tokens.size()) +
                       " values; one works here");
   all.tokens = options.tokens.empty() ? all.model.block : options.tokens[0];
+  if (all.tokens < 1)
+    return Status(StatusCode::InvalidArgument,
+                  "--tokens " + std::to_string(all.tokens) +
+                      " does not fit; at least 1 works");
   all.window = options.window < 0 ? all.model.window : options.window;
   all.page = options.page ? options.page : 64;
   all.keys = orElse(options.keys, "bf16");
