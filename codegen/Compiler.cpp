@@ -89,6 +89,8 @@ tokentile::parseSpec(StringRef text, StringRef name, MLIRContext &context) {
   auto module = parseSourceString<ModuleOp>(text, ParserConfig(&context), name);
   if (!module)
     return error.take(name.str() + ": is not an attention spec");
+  if (module->getOps<KernelOp>().empty())
+    return llvm::createStringError(name + ": holds no attn.kernel; write one");
   return module;
 }
 

@@ -138,10 +138,11 @@ LogicalResult PagingAttr::verify(EmitError emitError, PageOrderKind order,
     return emitError() << "expected no 'slot_stride' for "
                        << stringifyPageOrderKind(order) << ", got "
                        << slotStride;
-  if (slotStride < 0 || slotStride % 16 != 0) // C16
-    return emitError()
-           << "expected 'slot_stride' to be a positive multiple of 16, got "
-           << slotStride;
+  constexpr int64_t mostStride = int64_t(1) << 30;
+  if (slotStride < 0 || slotStride > mostStride || slotStride % 16 != 0) // C16
+    return emitError() << "expected 'slot_stride' to be a positive multiple of "
+                          "16 up to "
+                       << mostStride << ", got " << slotStride;
   if (ring < 0 || ring % page != 0) // C17
     return emitError() << "expected 'ring' to be a positive multiple of 'page' "
                        << page << ", got " << ring;
@@ -217,12 +218,13 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, LoweringKind lowering,
   if (failed(verifyChip(emitError, lowering, chip)))
     return failure();
   std::pair<StringRef, int64_t> counts[] = {
-      {"key_tile", keyTile},     {"row_warps", rowWarps},
-      {"row_tiles", rowTiles},   {"key_warps", keyWarps},   {"stages", stages},
-      {"row_blocks", rowBlocks}, {"max_sweeps", maxSweeps}};
+      {"key_tile", keyTile},    {"row_warps", rowWarps},
+      {"row_tiles", rowTiles},  {"key_warps", keyWarps},
+      {"stages", stages},       {"row_blocks", rowBlocks},
+      {"max_sweeps", maxSweeps}};
   for (auto [name, value] : counts)
-    if (value < 0) // C24
-      return emitError() << "expected a positive '" << name << "', got "
+    if (value < 0 || value > 1024) // C24
+      return emitError() << "expected '" << name << "' from 1 to 1024, got "
                          << value;
   if (keyTile != 0 && (keyTile < 16 || !isPowerOfTwo(keyTile))) // C25
     return emitError()

@@ -1,5 +1,4 @@
-//===- AttnOps.cpp - Verifier and accessors of the attention spec
-//----------===//
+//===- AttnOps.cpp - Verifier and accessors of the attention spec ---------===//
 //
 // Each check carries the number of its constraint in dialect/README.md.
 //
@@ -109,7 +108,18 @@ static LogicalResult verifyDense(KernelOp op) {
   return success();
 }
 
+// A name is a symbol of PTX and of host code, and part of a file's name.
+static bool isIdentifier(StringRef name) {
+  auto isLetter = [](char c) { return llvm::isAlpha(c) || c == '_'; };
+  return !name.empty() && isLetter(name.front()) &&
+         llvm::all_of(name,
+                      [&](char c) { return isLetter(c) || llvm::isDigit(c); });
+}
+
 LogicalResult KernelOp::verify() {
+  if (!isIdentifier(getSymName())) // C69
+    return emitOpError() << "expected a name of letters, digits and '_', got '"
+                         << getSymName() << "'";
   int64_t tokens = getTokens();
   if (tokens < 1 || tokens > 64) // C35
     return emitOpError() << "expected 'tokens' from 1 to 64, got " << tokens;

@@ -92,8 +92,8 @@ static LogicalResult verifyScratch(Operation *op, BufferType scratch,
   RankedTensorType tile = scratch.getTile();
   if (!tile.getElementType().isF32() || tile.getShape()[0] != rows ||
       tile.getShape()[1] != 4) // C67
-    return op->emitOpError() << "expected a scratch of " << rows
-                             << "x4xf32, got " << tile;
+    return op->emitOpError()
+           << "expected a scratch of " << rows << "x4xf32, got " << tile;
   return success();
 }
 

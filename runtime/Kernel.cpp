@@ -128,6 +128,11 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   plan.bounds = bounds;
   plan.splits =
       chooseSplits(info, bounds, kernel.device().facts().multiprocessors);
+  // A split's first tile is tiles * split / splits in 32 bits.
+  int64_t tiles = ceilDiv(bounds.keys, info.keyTile);
+  constexpr int64_t most = std::numeric_limits<uint32_t>::max();
+  if (info.splitPolicy != SplitPolicy::Keys && tiles * plan.splits > most)
+    return outOfRange("splits", plan.splits, most / tiles);
   plan.sweepGrid = {plan.splits, int32_t(heads), bounds.batch};
   plan.mergeGrid = {info.rows, info.kvHeads, bounds.batch};
   if (plan.splits > 1) {

@@ -133,7 +133,8 @@ struct LaunchArgs {
   /// head-major tensors need it, or their head stride.
   int64_t queryTokens = -1;
 
-  /// Strides in bytes; 0 means the dense one that KernelInfo implies.
+  /// Strides in bytes, multiples of 16; 0 means the dense one that KernelInfo
+  /// implies.
   int64_t queryTokenStride = 0;
   int64_t queryHeadStride = 0;
   int64_t outputTokenStride = 0;

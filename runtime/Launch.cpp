@@ -57,6 +57,25 @@ Status checkPointers(const Plan &plan, const LaunchArgs &args) {
   return Status();
 }
 
+/// Checks the strides that are given: copies are of 16 bytes.
+Status checkStrides(const LaunchArgs &args) {
+  const std::pair<const char *, int64_t> strides[] = {
+      {"queryTokenStride", args.queryTokenStride},
+      {"queryHeadStride", args.queryHeadStride},
+      {"outputTokenStride", args.outputTokenStride},
+      {"outputHeadStride", args.outputHeadStride},
+      {"keyPageStride", args.keyPageStride},
+      {"keyHeadStride", args.keyHeadStride},
+      {"valuePageStride", args.valuePageStride},
+      {"valueHeadStride", args.valueHeadStride},
+  };
+  for (auto [field, bytes] : strides)
+    if (bytes % 16 != 0)
+      return invalid(std::string(field) + " " + std::to_string(bytes) +
+                     " is not a multiple of 16 bytes");
+  return Status();
+}
+
 /// Checks that a row of the table holds every page that the kernel may read.
 Status checkTable(const Plan &plan, const LaunchArgs &args) {
   const KernelInfo &info = plan.kernel->info();
@@ -188,6 +207,8 @@ Status tokentile::launch(const Plan &plan, const LaunchArgs &args,
     return invalid("kernel '" + plan.kernel->info().name +
                    "' and the stream belong to different devices");
   if (Status status = checkPointers(plan, args); !status.ok())
+    return status;
+  if (Status status = checkStrides(args); !status.ok())
     return status;
   if (args.workspaceBytes < plan.workspaceBytes)
     return Status(StatusCode::ResourceExhausted,

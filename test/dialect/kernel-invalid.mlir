@@ -137,3 +137,14 @@ attn.kernel @k heads<8 over 4, dim 128>
     values<e4m3 scale row>
     paging<page_major page 64>
     block<dense>
+
+// -----
+
+// C69: a name is a symbol of PTX.
+// expected-error@+1 {{'attn.kernel' op expected a name of letters, digits and '_', got 'two words'}}
+attn.kernel @"two words" heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>

@@ -41,7 +41,7 @@ attn.kernel @k heads<8 over 4, dim 128>
     sees<prefix all, suffix causal>
     keys<bf16>
     values<bf16>
-    // expected-error@+1 {{custom op 'attn.kernel' expected 'slot_stride' to be a positive multiple of 16, got 1032}}
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'slot_stride' to be a positive multiple of 16 up to 1073741824, got 1032}}
     paging<nhd page 64 slot_stride 1032>
 
 // -----

@@ -26,15 +26,15 @@ attn.kernel @k heads<8 over 4, dim 128>
 
 // -----
 
-// C24: numbers are positive.
+// C24: numbers are positive, and within what a processor holds.
 attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix all, suffix causal>
     keys<bf16>
     values<bf16>
     paging<page_major page 64>
-    // expected-error@+1 {{custom op 'attn.kernel' expected a positive 'stages', got -1}}
-    schedule<auto stages -1>
+    // expected-error@+1 {{custom op 'attn.kernel' expected 'stages' from 1 to 1024, got 1025}}
+    schedule<auto stages 1025>
 
 // -----
 

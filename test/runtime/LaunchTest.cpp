@@ -101,6 +101,13 @@ TEST(Launch, WorkspaceTooSmall) {
                        [](LaunchArgs &args) { args.workspaceBytes = 50688; }));
 }
 
+TEST(Launch, StridesAreWholeCopies) {
+  expectError(
+      launchWith(testInfo(), [](LaunchArgs &args) { args.keyHeadStride = 24; }),
+      StatusCode::InvalidArgument,
+      "keyHeadStride 24 is not a multiple of 16 bytes");
+}
+
 TEST(Launch, TableTooShort) {
   expectError(
       launchWith(testInfo(), [](LaunchArgs &args) { args.tableStride = 6; }),
@@ -218,23 +225,23 @@ TEST(Launch, DefaultPoolStrides) {
 
 TEST(Launch, GivenStridesWin) {
   ASSERT_OK(launchWith(testInfo(), [](LaunchArgs &args) {
-    args.queryTokenStride = 1;
-    args.queryHeadStride = 2;
-    args.outputTokenStride = 3;
-    args.outputHeadStride = 4;
-    args.keyPageStride = 5;
-    args.keyHeadStride = 6;
-    args.valuePageStride = 7;
-    args.valueHeadStride = 8;
+    args.queryTokenStride = 16;
+    args.queryHeadStride = 32;
+    args.outputTokenStride = 48;
+    args.outputHeadStride = 64;
+    args.keyPageStride = 80;
+    args.keyHeadStride = 96;
+    args.valuePageStride = 112;
+    args.valueHeadStride = 128;
   }));
-  EXPECT_EQ(seenArgs.queryTokenStride, 1);
-  EXPECT_EQ(seenArgs.queryHeadStride, 2);
-  EXPECT_EQ(seenArgs.outputTokenStride, 3);
-  EXPECT_EQ(seenArgs.outputHeadStride, 4);
-  EXPECT_EQ(seenArgs.keyPageStride, 5);
-  EXPECT_EQ(seenArgs.keyHeadStride, 6);
-  EXPECT_EQ(seenArgs.valuePageStride, 7);
-  EXPECT_EQ(seenArgs.valueHeadStride, 8);
+  EXPECT_EQ(seenArgs.queryTokenStride, 16);
+  EXPECT_EQ(seenArgs.queryHeadStride, 32);
+  EXPECT_EQ(seenArgs.outputTokenStride, 48);
+  EXPECT_EQ(seenArgs.outputHeadStride, 64);
+  EXPECT_EQ(seenArgs.keyPageStride, 80);
+  EXPECT_EQ(seenArgs.keyHeadStride, 96);
+  EXPECT_EQ(seenArgs.valuePageStride, 112);
+  EXPECT_EQ(seenArgs.valueHeadStride, 128);
 }
 
 TEST(CheckLengths, UniformContext) {

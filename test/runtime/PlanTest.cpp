@@ -199,6 +199,18 @@ TEST(Plan, HeadsMustFitTheGrid) {
               "kvHeads * rowBlocks 80000 is not within 1 .. 65535");
 }
 
+TEST(Plan, SplitsOfAllTilesMustFit32Bits) {
+  KernelInfo info = testInfo();
+  info.splitPolicy = SplitPolicy::Count;
+  info.splitValue = 1 << 20;
+  TestSetup setup(info);
+  // 4096 tiles of 32 keys: their product with the splits is 2^32.
+  expectError(plan(*setup.kernel, {1, 4096 * 32}).status(),
+              StatusCode::OutOfRange,
+              "splits 1048576 is not within 1 .. 1048575");
+  EXPECT_TRUE(plan(*setup.kernel, {1, 4095 * 32}).ok());
+}
+
 TEST(CheckLoadable, ChipOfAnotherGpu) {
   DeviceFacts facts;
   facts.kind = DeviceKind::Cuda;

@@ -53,6 +53,10 @@ void addFrontOptions(CLI::App &app, FrontOptions &options, bool withChip);
 /// together badly are for the dialect's verifier to refuse.
 StatusOr<std::string> buildSpec(const FrontOptions &options);
 
+/// The first option given that chooses a kernel, the spec file included, or
+/// null.
+const char *kernelOption(const FrontOptions &options);
+
 /// What stands for the spec in diagnostics: the file, or "spec".
 std::string specName(const FrontOptions &options);
 

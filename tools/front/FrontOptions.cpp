@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -69,7 +70,8 @@ StatusOr<std::string> tokentile::readText(const std::string &path,
   }
   std::ifstream in(path, std::ios::binary);
   text << in.rdbuf();
-  if (!in)
+  std::error_code ignored;
+  if (!in || std::filesystem::is_directory(path, ignored))
     return Status(StatusCode::NotFound, std::string(what) + " '" + path +
                                             "' cannot be read; give the path "
                                             "of a file");

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 using namespace tokentile;
 
 namespace {
@@ -47,7 +49,7 @@ bool hasLayer(const Json &json, const char *kind) {
 /// A draft's kernels are those of its sliding layers, where it has them; a
 /// target's are those of its full layers.
 int64_t readWindow(const Json &json, bool isDraft) {
-  int64_t window = numberOr(json, "sliding_window", 0);
+  int64_t window = std::max<int64_t>(0, numberOr(json, "sliding_window", 0));
   if (json.contains("layer_types"))
     return hasLayer(json, "sliding_attention") &&
                    (isDraft || !hasLayer(json, "full_attention"))

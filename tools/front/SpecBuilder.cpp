@@ -84,6 +84,10 @@ StatusOr<Resolved> resolve(const FrontOptions &options) {
                   "--tokens has " + std::to_string(options.tokens.size()) +
                       " values; one works here");
   all.tokens = options.tokens.empty() ? all.model.block : options.tokens[0];
+  if (all.tokens < 1)
+    return Status(StatusCode::InvalidArgument,
+                  "--tokens " + std::to_string(all.tokens) +
+                      " does not fit; at least 1 works");
   all.window = options.window < 0 ? all.model.window : options.window;
   all.page = options.page ? options.page : 64;
   all.keys = orElse(options.keys, "bf16");
@@ -211,6 +215,10 @@ StatusOr<std::string> tokentile::buildSpec(const FrontOptions &options) {
   if (!all.ok())
     return all.status();
   return specText(options, *all);
+}
+
+const char *tokentile::kernelOption(const FrontOptions &options) {
+  return options.specFile.empty() ? shapingOption(options) : "a spec file";
 }
 
 std::string tokentile::specName(const FrontOptions &options) {

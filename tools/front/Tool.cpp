@@ -5,6 +5,8 @@
 #include "llvm/Support/Error.h"
 
 #include <iostream>
+#include <new>
+#include <stdexcept>
 
 using namespace tokentile;
 
@@ -27,6 +29,9 @@ static int complain(CLI::App &app, const std::string &message) {
   return exitBadInput;
 }
 
+static const char *const tooLarge =
+    "host memory runs out; a smaller --context or --batch works";
+
 int tokentile::runTool(CLI::App &app, int argc, char **argv,
                        const std::function<StatusOr<int>()> &body) {
   try {
@@ -36,6 +41,12 @@ int tokentile::runTool(CLI::App &app, int argc, char **argv,
   } catch (const CLI::ParseError &error) {
     return complain(app, std::string(error.what()) + "; see --help");
   }
-  StatusOr<int> status = body();
-  return status.ok() ? *status : complain(app, status.status().message());
+  try {
+    StatusOr<int> status = body();
+    return status.ok() ? *status : complain(app, status.status().message());
+  } catch (const std::bad_alloc &) {
+    return complain(app, tooLarge);
+  } catch (const std::length_error &) {
+    return complain(app, tooLarge);
+  }
 }

@@ -11,6 +11,9 @@ using namespace tokentile;
 
 namespace {
 
+/// Keys whose count, with the block's, stays within 32 bits.
+constexpr int32_t maxContext = 1 << 30;
+
 struct Options {
   FrontOptions front;
   std::string device = "cuda";
@@ -52,9 +55,9 @@ StatusOr<Request> readOptions(Options &options) {
   if (options.contexts.empty())
     options.contexts = {4096, 16384, 65536, 131072};
   for (int32_t context : options.contexts)
-    if (context < 0)
+    if (context < 0 || context > maxContext)
       return bad("--context " + std::to_string(context) +
-                 " does not fit; at least 0 works");
+                 " does not fit; 0 to " + std::to_string(maxContext) + " work");
   if (options.batch < 1)
     return bad("--batch " + std::to_string(options.batch) +
                " does not fit; at least 1 works");

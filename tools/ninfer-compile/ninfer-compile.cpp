@@ -11,6 +11,10 @@ using namespace tokentile;
 
 namespace {
 
+/// What a grid holds, and keys whose count stays within 32 bits.
+constexpr int32_t maxBatch = 65535;
+constexpr int32_t maxContext = 1 << 30;
+
 struct Options {
   FrontOptions front;
   ExplainedLaunch launch;
@@ -70,12 +74,14 @@ Status checkOptions(const Options &options) {
   if (emit == "object" && options.output.empty())
     return Status(StatusCode::InvalidArgument,
                   "--emit 'object' is binary; give -o FILE");
-  if (options.launch.batch < 1 || options.launch.context < 0)
+  if (options.launch.batch < 1 || options.launch.batch > maxBatch ||
+      options.launch.context < 0 || options.launch.context > maxContext)
     return Status(StatusCode::InvalidArgument,
                   "--batch " + std::to_string(options.launch.batch) +
                       " and --context " +
                       std::to_string(options.launch.context) +
-                      " do not fit; at least 1 and 0 work");
+                      " do not fit; 1 to " + std::to_string(maxBatch) +
+                      " and 0 to " + std::to_string(maxContext) + " work");
   return Status();
 }
 
@@ -146,7 +152,8 @@ StatusOr<int> run(const Options &options) {
   if (!module)
     return toStatus(module.takeError());
 
-  bool needsChip = options.emit != "spec" || options.explain;
+  bool needsChip =
+      options.emit != "spec" || options.explain || !options.ship.empty();
   const ChipFacts *chip = findChip("host");
   if (needsChip) {
     StatusOr<const ChipFacts *> chosen = chooseChip(options, **module);

@@ -55,11 +55,7 @@ StatusOr<LoadedSpec> Qualifier::load(const std::string &text,
   if (!module)
     return toStatus(module.takeError());
   loaded.module = std::move(*module);
-  auto kernels = loaded.module->getOps<attn::KernelOp>();
-  if (kernels.empty())
-    return Status(StatusCode::InvalidArgument,
-                  name + ": holds no attn.kernel; write one");
-  loaded.spec = *kernels.begin();
+  loaded.spec = *loaded.module->getOps<attn::KernelOp>().begin();
 
   auto start = std::chrono::steady_clock::now();
   StatusOr<CompiledKernel> compiled = compileOrAdopt(text, name, ptx);

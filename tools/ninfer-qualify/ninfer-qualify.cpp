@@ -17,6 +17,9 @@ using namespace tokentile;
 
 namespace {
 
+/// Keys whose count, with the block's, stays within 32 bits.
+constexpr int32_t maxContext = 1 << 30;
+
 struct Options {
   FrontOptions front;
   std::string device = "host";
@@ -50,9 +53,9 @@ Status checkOptions(Options &options) {
   if (options.contexts.empty())
     options.contexts = {0, 1, 63, 64, 65, 1000};
   for (int32_t context : options.contexts)
-    if (context < 0)
+    if (context < 0 || context > maxContext)
       return bad("--context " + std::to_string(context) +
-                 " does not fit; at least 0 works");
+                 " does not fit; 0 to " + std::to_string(maxContext) + " work");
   if (options.numbers.empty())
     options.numbers = {"normal", "mean"};
   for (const std::string &name : options.numbers)
@@ -60,17 +63,21 @@ Status checkOptions(Options &options) {
       return bad("--numbers '" + name +
                  "' is unknown; normal, sharp, mean, growing and negative "
                  "work");
-  if (options.random < 0)
-    return bad("--random " + std::to_string(options.random) +
-               " does not fit; a count works");
   if (options.first < 0 || options.firstBatch < 0 || options.batches < 1)
     return bad("--first " + std::to_string(options.first) + ", --first-batch " +
                std::to_string(options.firstBatch) + " and --batches " +
                std::to_string(options.batches) +
                " do not fit; at least 0, 0 and 1 work");
+  if (options.random < 0 || options.random > INT32_MAX - options.first)
+    return bad("--random " + std::to_string(options.random) +
+               " does not fit; a count works");
   if (options.random && !(options.ptx.empty() && options.dump.empty()))
     return bad("--random makes specs of its own; --ptx and --dump do not go "
                "with it");
+  if (const char *option = kernelOption(options.front);
+      option && options.random)
+    return bad("--random makes specs of its own; " + std::string(option) +
+               " does not go with it");
   if (!options.ptx.empty() && options.device == "host")
     return bad("--ptx does not go with --device 'host'; cuda works");
   return Status();
