@@ -15,6 +15,9 @@ using namespace tokentile::attn;
 static constexpr int64_t kMaxRows = 128;
 /// Most warps of a block; more leave too few registers to each.
 static constexpr int64_t kMaxWarps = 16;
+/// Most row tiles of a row warp, and key warps that meet.
+static constexpr int64_t kMaxRowTiles = 2;
+static constexpr int64_t kMaxKeyWarps = 4;
 /// Largest window and split: sums with a position stay within 32 bits.
 static constexpr int64_t kMaxKeys = int64_t(1) << 30;
 static constexpr int64_t kRegistersPerSm = 65536;
@@ -95,16 +98,6 @@ LogicalResult tokentile::checkCovered(KernelOp spec) {
 
 static int64_t tileBytes(KernelOp spec, int64_t rows) {
   return rows * spec.getHeads().getDim() * 2;
-}
-
-LogicalResult tokentile::checkComplete(KernelOp plan) {
-  ScheduleAttr s = plan.getScheduleOrDefault();
-  bool host = s.getLowering() == LoweringKind::Host;
-  bool mma = s.getLowering() == LoweringKind::Mma && s.getRowWarps() &&
-             s.getRowTiles() && s.getKeyWarps() && s.getStages();
-  if (s.getChip() && s.getKeyTile() && (host || mma))
-    return success();
-  return plan.emitOpError("has no complete schedule; run attn-select-schedule");
 }
 
 MmaSchedule tokentile::readSchedule(ScheduleAttr schedule) {
@@ -232,15 +225,22 @@ static int64_t otherRegisters(KernelOp spec) {
   return kOtherRegisters + axes * kAxisRegisters;
 }
 
-/// Whether the lowering can make `s` on `chip`.
-static bool isPossible(KernelOp spec, const MmaSchedule &s,
-                       const ChipFacts &chip) {
-  if (s.warps() > kMaxWarps || s.keyTile % (16 * s.keyWarps))
+/// Whether `s` divides rows, keys and dimensions as the lowering can.
+static bool isWellFormed(KernelOp spec, const MmaSchedule &s) {
+  if (s.warps() > kMaxWarps || s.rowTiles > kMaxRowTiles ||
+      s.keyWarps > kMaxKeyWarps || s.keyTile % (16 * s.keyWarps) ||
+      s.stages < 2)
     return false;
   // Shared probabilities are swizzled over rows of 128 bytes; key warps divide
   // the dimensions in pairs of eight.
-  if (s.meetAtTile && (s.keyWarps == 1 || s.keyTile < 64 ||
-                       spec.getHeads().getDim() % (16 * s.keyWarps)))
+  return !s.meetAtTile || (s.keyWarps > 1 && s.keyTile >= 64 &&
+                           spec.getHeads().getDim() % (16 * s.keyWarps) == 0);
+}
+
+/// Whether the lowering can make `s` on `chip`.
+static bool isPossible(KernelOp spec, const MmaSchedule &s,
+                       const ChipFacts &chip) {
+  if (!isWellFormed(spec, s))
     return false;
   SplitAttr split = spec.getSplitOrDefault();
   if (split.getKind() == SplitKind::Keys && split.getValue() % s.keyTile)
@@ -248,6 +248,22 @@ static bool isPossible(KernelOp spec, const MmaSchedule &s,
   int64_t registers = std::min(kMaxRegisters, kRegistersPerSm / s.threads());
   return sharedLayout(spec, s).bytes <= chip.sharedPerBlock &&
          fragmentRegisters(spec, s) <= registers - otherRegisters(spec);
+}
+
+LogicalResult tokentile::checkComplete(KernelOp plan) {
+  ScheduleAttr s = plan.getScheduleOrDefault();
+  bool host = s.getLowering() == LoweringKind::Host;
+  bool mma = s.getLowering() == LoweringKind::Mma && s.getRowWarps() &&
+             s.getRowTiles() && s.getKeyWarps() && s.getStages();
+  if (!s.getChip() || !s.getKeyTile() || !(host || mma))
+    return plan.emitOpError(
+        "has no complete schedule; run attn-select-schedule");
+  if (!findChip(s.getChip().getValue()))
+    return plan.emitOpError("is planned for unknown chip ") << s.getChip();
+  if (mma && !isWellFormed(plan, readSchedule(s)))
+    return plan.emitOpError("has a schedule that the mma lowering cannot make; "
+                            "run attn-select-schedule to see what fits");
+  return success();
 }
 
 /// Divides the rows over blocks; fails if that takes more sweeps than allowed.

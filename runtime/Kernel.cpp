@@ -48,7 +48,6 @@ Status checkFacts(const KernelInfo &info) {
       {"keyTile", info.keyTile},
       {"threads", info.threads},
       {"mergeThreads", info.mergeThreads},
-      {"blocksPerSm", info.blocksPerSm},
   };
   for (auto [field, value] : positive)
     if (value <= 0)
@@ -97,7 +96,7 @@ int32_t tokentile::chooseSplits(const KernelInfo &info, const Bounds &bounds,
     visible = std::min(visible,
                        int64_t(info.window) * 2 + info.tokens + info.keyTile);
   int64_t blocks = int64_t(info.kvHeads) * info.rowBlocks * bounds.batch;
-  int64_t fill = int64_t(multiprocessors) * info.blocksPerSm / blocks;
+  int64_t fill = int64_t(multiprocessors) / blocks;
   int64_t most = std::min(ceilDiv(visible, info.keyTile), maxAutoSplits);
   return int32_t(std::clamp<int64_t>(fill, 1, most));
 }

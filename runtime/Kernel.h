@@ -91,7 +91,7 @@ int32_t spreadMergeBytes(const KernelInfo &info, int64_t blocks,
                          const DeviceFacts &facts);
 
 /// The number of splits for `bounds` on a device of so many multiprocessors.
-/// Auto fills multiprocessors * blocksPerSm blocks, but makes no more splits
+/// Auto fills the multiprocessors with a block each, but makes no more splits
 /// than there are tiles of visible keys, and no more than 256.
 /// REQUIRES: bounds.batch > 0 and bounds.keys > 0.
 int32_t chooseSplits(const KernelInfo &info, const Bounds &bounds,

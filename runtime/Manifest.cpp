@@ -77,7 +77,6 @@ void visitFields(Info &info, Visit visit) {
   visit("mergeThreads", info.mergeThreads);
   visit("sharedBytes", info.sharedBytes);
   visit("mergeSharedBytes", info.mergeSharedBytes);
-  visit("blocksPerSm", info.blocksPerSm);
 }
 
 template <typename T>

@@ -60,8 +60,8 @@ private:
     Value at = block->statsAddress(b, split, block->firstRow, which);
     return b.load(b.getF32Type(), b.global(at));
   }
-  /// What a split says of the row. Outside the row's splits `index` is one that
-  /// exists and the sum is zero.
+  /// What a split says of the row. Where `inside` is false, `index` is
+  /// another split and the sum is zero; without `inside` the split exists.
   struct Stats {
     Value index;
     Value inside;
@@ -95,10 +95,16 @@ MergeEmitter::loadStats(Value first, int64_t step, int64_t count) {
   SmallVector<Stats> stats;
   for (int64_t u = 0; u < count; ++u) {
     Value split = b.add(first, u * step);
-    Value inside = b.is(Lane::Predicate::slt, split, block->splits);
-    Value safe = b.select(inside, split, first);
-    Value sum = b.select(inside, stat(safe, 1), b.f32(0));
-    stats.push_back({safe, inside, stat(safe, 0), sum});
+    Value inside, sum;
+    // The loop has seen to the first one.
+    if (u > 0) {
+      inside = b.is(Lane::Predicate::slt, split, block->splits);
+      split = b.select(inside, split, first);
+    }
+    sum = stat(split, 1);
+    if (inside)
+      sum = b.select(inside, sum, b.f32(0));
+    stats.push_back({split, inside, stat(split, 0), sum});
   }
   return stats;
 }
@@ -151,15 +157,16 @@ Registers MergeEmitter::sumSplits() {
           Value address =
               block->partialAddress(b, split.index, block->firstRow);
           // Whether the split has a sum is not known yet: load all the same.
-          loaded.push_back(b.choose(
-              split.inside,
-              [&] {
-                return Registers{b.load(four, b.global(b.add(address, bytes)))};
-              },
-              [&] {
-                Value none = b.f32(0);
-                return Registers{b.gather({none, none, none, none})};
-              })[0]);
+          auto load = [&] {
+            return Registers{b.load(four, b.global(b.add(address, bytes)))};
+          };
+          auto nothing = [&] {
+            Value none = b.f32(0);
+            return Registers{b.gather({none, none, none, none})};
+          };
+          loaded.push_back(split.inside
+                               ? b.choose(split.inside, load, nothing)[0]
+                               : load()[0]);
         }
         Registers acc(carried);
         for (auto [split, values] : llvm::zip(stats, loaded)) {

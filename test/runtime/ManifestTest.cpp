@@ -36,7 +36,6 @@ KernelInfo fullInfo() {
   info.threads = 384;
   info.mergeThreads = 128;
   info.sharedBytes = 200000;
-  info.blocksPerSm = 2;
   return info;
 }
 
@@ -99,7 +98,6 @@ TEST(KernelInfoJson, RoundTrip) {
   EXPECT_EQ(read->splitPolicy, SplitPolicy::Keys);
   EXPECT_EQ(read->keyElement, Element::Float16);
   EXPECT_TRUE(read->logSumExp);
-  EXPECT_EQ(read->blocksPerSm, 2);
 }
 
 TEST(KernelInfoJson, DamagedFields) {

@@ -11,7 +11,7 @@ namespace {
 struct SplitCase {
   const char *what;
   SplitPolicy policy;
-  int32_t value, kvHeads, rowBlocks, blocksPerSm, window;
+  int32_t value, kvHeads, rowBlocks, window;
   Bounds bounds;
   int32_t multiprocessors;
   int32_t splits;
@@ -19,47 +19,18 @@ struct SplitCase {
 
 // keyTile is 32 and tokens 3 throughout.
 const SplitCase splitCases[] = {
-    {"fills the device",
-     SplitPolicy::Auto,
-     0,
-     2,
-     1,
-     1,
-     0,
-     {1, 100000},
-     132,
-     66},
-    {"fills every slot of it",
-     SplitPolicy::Auto,
-     0,
-     2,
-     1,
-     2,
-     0,
-     {1, 100000},
-     132,
-     132},
-    {"counts row blocks",
-     SplitPolicy::Auto,
-     0,
-     2,
-     3,
-     1,
-     0,
-     {1, 100000},
-     132,
-     22},
-    {"counts requests", SplitPolicy::Auto, 0, 2, 1, 1, 0, {8, 100000}, 132, 8},
-    {"rounds down", SplitPolicy::Auto, 0, 5, 1, 1, 0, {1, 100000}, 132, 26},
-    {"is at least one", SplitPolicy::Auto, 0, 8, 1, 1, 0, {64, 100000}, 132, 1},
-    {"stops at the tiles", SplitPolicy::Auto, 0, 2, 1, 1, 0, {1, 100}, 132, 4},
-    {"stops at one tile", SplitPolicy::Auto, 0, 2, 1, 1, 0, {1, 1}, 132, 1},
-    {"stops at 256", SplitPolicy::Auto, 0, 1, 1, 4, 0, {1, 1000000}, 132, 256},
+    {"fills the device", SplitPolicy::Auto, 0, 2, 1, 0, {1, 100000}, 132, 66},
+    {"counts row blocks", SplitPolicy::Auto, 0, 2, 3, 0, {1, 100000}, 132, 22},
+    {"counts requests", SplitPolicy::Auto, 0, 2, 1, 0, {8, 100000}, 132, 8},
+    {"rounds down", SplitPolicy::Auto, 0, 5, 1, 0, {1, 100000}, 132, 26},
+    {"is at least one", SplitPolicy::Auto, 0, 8, 1, 0, {64, 100000}, 132, 1},
+    {"stops at the tiles", SplitPolicy::Auto, 0, 2, 1, 0, {1, 100}, 132, 4},
+    {"stops at one tile", SplitPolicy::Auto, 0, 2, 1, 0, {1, 1}, 132, 1},
+    {"stops at 256", SplitPolicy::Auto, 0, 1, 1, 0, {1, 1000000}, 1000, 256},
     {"sees the window only",
      SplitPolicy::Auto,
      0,
      2,
-     1,
      1,
      128,
      {1, 100000},
@@ -70,7 +41,6 @@ const SplitCase splitCases[] = {
      0,
      2,
      1,
-     1,
      4096,
      {1, 100},
      132,
@@ -80,18 +50,16 @@ const SplitCase splitCases[] = {
      0,
      2,
      1,
-     1,
      0x7fffffff,
      {1, 0x7fffffff},
      132,
      66},
-    {"takes a count", SplitPolicy::Count, 7, 2, 1, 1, 0, {1, 10}, 132, 7},
-    {"takes a size", SplitPolicy::Keys, 512, 2, 1, 1, 0, {1, 1025}, 132, 3},
+    {"takes a count", SplitPolicy::Count, 7, 2, 1, 0, {1, 10}, 132, 7},
+    {"takes a size", SplitPolicy::Keys, 512, 2, 1, 0, {1, 1025}, 132, 3},
     {"size ignores the batch",
      SplitPolicy::Keys,
      512,
      2,
-     1,
      1,
      0,
      {64, 1024},
@@ -105,7 +73,6 @@ KernelInfo infoOf(const SplitCase &test) {
   info.splitValue = test.value;
   info.kvHeads = test.kvHeads;
   info.rowBlocks = test.rowBlocks;
-  info.blocksPerSm = test.blocksPerSm;
   info.window = test.window;
   return info;
 }

@@ -75,7 +75,6 @@ std::string tokentile::explain(const CompileResult &result,
   lines.add("key_bytes_per_token", info.keyBytesPerToken());
   lines.add("threads", info.threads);
   lines.add("shared_memory_bytes", info.sharedBytes);
-  lines.add("blocks_per_multiprocessor", info.blocksPerSm);
   lines.add("batch", launch.batch);
   lines.add("context", launch.context);
   lines.add("splits", splits);
