@@ -18,8 +18,8 @@ Status invalid(std::string message) {
 Status checkSize(const std::string &what, int64_t bytes) {
   if (bytes > 0 && bytes % alignment == 0)
     return Status();
-  return invalid(what + " " + std::to_string(bytes) +
-                 " is not a positive multiple of 256");
+  return invalid(what + " is " + std::to_string(bytes) +
+                 ", not a positive multiple of 256");
 }
 
 std::string nameOf(const PageClass &info, int32_t page) {
@@ -40,8 +40,7 @@ StatusOr<PagePool> PagePool::create(int64_t bytes, int64_t chunkBytes,
                    " bytes has no number of chunks within 1 .. 2^31 - 1 at " +
                    std::to_string(chunkBytes) + " bytes each");
   for (const PageClass &info : classes) {
-    if (Status status = checkSize(
-            "class '" + info.name + "' has pageBytes that", info.pageBytes);
+    if (Status status = checkSize("pageBytes of class '" + info.name + "'", info.pageBytes);
         !status.ok())
       return status;
     if (pagesPerChunk(chunkBytes, info.pageBytes) < 1)
