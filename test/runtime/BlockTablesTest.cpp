@@ -197,3 +197,38 @@ TEST(BlockTables, AMovedRequestKeepsItsRowsAndReservation) {
   ASSERT_OK(f.tables->commit(0, 2));
   EXPECT_EQ(f.tables->length(0), 8);
 }
+
+TEST(BlockTables, OnAGpu) {
+  if (Status status = openDevice("cuda").status(); !status.ok())
+    GTEST_SKIP() << status.toString();
+  PoolFixture f(16, 2, /*withState=*/true, "cuda");
+  ASSERT_OK(f.device->fill(f.memory.data(), 7, f.memory.size()));
+  ASSERT_OK(f.fill(0, 7, 6));
+  ASSERT_OK(f.device->fill(f.memory.as<char>(), 9, 512));
+  ASSERT_OK(f.tables->share(0, 1, 8, 6));
+  for (int32_t n = 6; n < maxTokens; ++n) {
+    ASSERT_OK(f.tables->append(1, 1));
+    ASSERT_OK(f.upload());
+    ASSERT_OK(f.tables->commit(1, 1));
+  }
+  ASSERT_OK(f.upload());
+  ASSERT_OK(f.stream->synchronize());
+  int32_t lengths[2];
+  ASSERT_OK(f.device->copyToHost(lengths, f.tables->deviceLengths(), 8));
+  EXPECT_EQ(lengths[0], 6);
+  EXPECT_EQ(lengths[1], maxTokens);
+  for (int32_t table = 0; table < 4; ++table) {
+    std::vector<int32_t> words(2 * f.tables->stride(table));
+    ASSERT_OK(f.device->copyToHost(words.data(), f.tables->deviceTable(table),
+                                   words.size() * 4));
+    for (int32_t i = 0; i < int32_t(words.size()); ++i)
+      EXPECT_EQ(words[i], f.tables->entry(table, 0, i));
+  }
+  // The copy of the shared page has its content, pages 0 and 1 being filled.
+  char bytes[256];
+  int64_t copy = f.tables->entry(targetTable, 1, 1);
+  EXPECT_GT(copy, 1);
+  ASSERT_OK(f.device->copyToHost(bytes, f.memory.as<char>() + copy * 256, 256));
+  EXPECT_EQ(bytes[0], 9);
+  EXPECT_EQ(bytes[255], 9);
+}

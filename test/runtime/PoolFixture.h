@@ -33,7 +33,8 @@ struct PoolFixture {
   std::unique_ptr<PagePool> pool;
   std::unique_ptr<BlockTables> tables;
 
-  PoolFixture(int64_t chunks, int32_t slots, bool withState = true) {
+  PoolFixture(int64_t chunks, int32_t slots, bool withState = true,
+              const char *deviceName = "host") {
     std::vector<PageClass> classes = {
         {"target", 256}, {"draft", 768}, {"block", 512}, {"state", 1280}};
     std::vector<TableSpec> specs = {{TableKind::Linear, 4, 24, 0, 0},
@@ -44,7 +45,7 @@ struct PoolFixture {
       classes.pop_back();
       specs.pop_back();
     }
-    device = *openDevice("host");
+    device = *openDevice(deviceName);
     stream = *device->createStream();
     pool = std::make_unique<PagePool>(
         *PagePool::create(chunks * 13 * 256, 13 * 256, classes));

@@ -115,6 +115,8 @@ protected:
                                                    ? StatusCode::OutOfRange
                                                    : StatusCode::Ok))
         batch.push_back({slot, std::move(tokens)});
+      else if (draw(2))
+        release(slot);
     }
     ASSERT_OK(f.upload());
     for (const Proposal &proposal : batch)
@@ -198,20 +200,23 @@ protected:
 
   void step() {
     int32_t slot = draw(slots), other = draw(slots);
-    switch (draw(8)) {
+    switch (draw(16)) {
     case 0:
-      return admit(slot);
     case 1:
-      return release(slot);
     case 2:
-      return share(slot, other);
+      return admit(slot);
     case 3:
-      return truncate(slot);
+      return release(slot);
     case 4:
-      return park(slot, other);
+      return share(slot, other);
     case 5:
-      return misuse(slot);
+      return truncate(slot);
     case 6:
+      return park(slot, other);
+    case 7:
+      return misuse(slot);
+    case 8:
+    case 9:
       if (live(slot))
         append(slot, randomTokens(1 + draw(20)));
       return;
@@ -221,7 +226,7 @@ protected:
   }
 
   std::mt19937 random{20};
-  PoolFixture f{26, slots, GetParam()};
+  PoolFixture f{GetParam() ? 26 : 15, slots, GetParam()};
   std::vector<ModelRequest> model{slots};
   std::vector<Tokens> saved;
   std::map<std::string, int32_t> counts;
