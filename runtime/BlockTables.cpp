@@ -1,14 +1,13 @@
 //===- BlockTables.cpp - Batched page tables and lengths ------------------===//
 //
 // The transaction of a step: reserve, upload, commit. BlockTablesShare.cpp has
-// what happens between steps.
+// what happens between steps, BlockTablesChecks.cpp what may be asked for.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/BlockTables.h"
 
 #include <algorithm>
-#include <limits>
 
 using namespace tokentile;
 
@@ -21,40 +20,6 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t paddedWords(int64_t count) { return ceilDiv(count, 64) * 64; }
 
 } // namespace
-
-Status BlockTables::checkSpec(const PagePool &pool, int32_t table,
-                              const TableSpec &spec) {
-  auto refuse = [&](const std::string &cause) {
-    return Status(StatusCode::InvalidArgument, "table of class '" +
-                                                   pool.pageClass(table).name +
-                                                   "' has " + cause);
-  };
-  if (spec.entries < 1)
-    return refuse("entries " + std::to_string(spec.entries) +
-                  "; it must be positive");
-  if (spec.kind == TableKind::State)
-    return Status();
-  if (spec.pageTokens < 1)
-    return refuse("pageTokens " + std::to_string(spec.pageTokens) +
-                  "; it must be positive");
-  int64_t rows = int64_t(spec.entries) * spec.pageTokens;
-  if (rows > std::numeric_limits<int32_t>::max())
-    return refuse("room for " + std::to_string(rows) +
-                  " rows; lengths are 32-bit");
-  if (spec.kind == TableKind::Linear)
-    return Status();
-  if (spec.window < 1 || spec.uncommittedRows < 0)
-    return refuse("window " + std::to_string(spec.window) +
-                  " and uncommittedRows " +
-                  std::to_string(spec.uncommittedRows) +
-                  "; they must be at least 1 and 0");
-  int64_t needed = int64_t(spec.window) - 1 + spec.uncommittedRows;
-  if (rows < needed)
-    return refuse("a ring of " + std::to_string(rows) +
-                  " rows; window and uncommittedRows need " +
-                  std::to_string(needed));
-  return Status();
-}
 
 StatusOr<BlockTables> BlockTables::create(Device &device, PagePool &pool,
                                           void *memory, int32_t slots,
@@ -115,40 +80,6 @@ int32_t BlockTables::entriesFor(int32_t table, int64_t tokens,
     return std::clamp(stateRows, 1, spec.entries);
   return int32_t(
       std::min<int64_t>(spec.entries, ceilDiv(tokens, spec.pageTokens)));
-}
-
-Status BlockTables::checkRows(int32_t slot, int32_t rows,
-                              bool speculative) const {
-  if (rows < 1)
-    return fail(slot, StatusCode::InvalidArgument,
-                "cannot reserve " + std::to_string(rows) +
-                    " rows; reserve at least 1");
-  int64_t end = int64_t(length(slot)) + rows;
-  if (end > std::numeric_limits<int32_t>::max())
-    return fail(slot, StatusCode::OutOfRange,
-                std::to_string(end) + " rows; lengths are 32-bit");
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const TableSpec &spec = specs[i];
-    std::string table = "table of class '" + pool.pageClass(i).name + "'";
-    int64_t capacity = int64_t(spec.entries) * spec.pageTokens;
-    if (spec.kind == TableKind::Linear && end > capacity)
-      return fail(slot, StatusCode::OutOfRange,
-                  std::to_string(end) + " rows exceed its " + table +
-                      ", which holds " + std::to_string(capacity) +
-                      "; finish it or make the tables longer");
-    if (!speculative)
-      continue;
-    bool bounded = spec.kind == TableKind::State ? spec.entries > 1
-                                                 : spec.uncommittedRows > 0;
-    int32_t limit =
-        spec.kind == TableKind::State ? spec.entries : spec.uncommittedRows;
-    if (bounded && rows > limit)
-      return fail(slot, StatusCode::OutOfRange,
-                  std::to_string(rows) + " proposed rows exceed its " + table +
-                      ", which takes " + std::to_string(limit) +
-                      " uncommitted ones");
-  }
-  return Status();
 }
 
 /// Plans a new page for entry `index`, if it has none or shares the one it has.

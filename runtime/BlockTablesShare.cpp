@@ -10,65 +10,6 @@
 
 using namespace tokentile;
 
-Status BlockTables::checkLive(int32_t slot) const {
-  if (slot < 0 || slot >= slots())
-    return Status(StatusCode::InvalidArgument,
-                  "slot " + std::to_string(slot) +
-                      " does not exist; the tables have 0 .. " +
-                      std::to_string(slots() - 1));
-  if (!requests[slot].live)
-    return Status(StatusCode::FailedPrecondition,
-                  "slot " + std::to_string(slot) +
-                      " is empty; admit a request first");
-  return Status();
-}
-
-Status BlockTables::checkEmpty(int32_t slot) const {
-  if (slot < 0 || slot >= slots())
-    return checkLive(slot);
-  if (requests[slot].live)
-    return fail(slot, StatusCode::FailedPrecondition,
-                "occupies the slot; release or move it first");
-  return Status();
-}
-
-Status BlockTables::checkIdle(int32_t slot) const {
-  if (Status status = checkLive(slot); !status.ok())
-    return status;
-  if (reserved(slot) > 0)
-    return fail(slot, StatusCode::FailedPrecondition,
-                std::to_string(reserved(slot)) +
-                    " rows are reserved; commit them first, or 0 of them");
-  return Status();
-}
-
-/// Checks that the caches still have what a request of `tokens` rows needs.
-Status BlockTables::checkPrefix(int32_t slot, int32_t tokens) const {
-  if (tokens < 0 || tokens > length(slot))
-    return fail(slot, StatusCode::OutOfRange,
-                "no prefix of " + std::to_string(tokens) + " rows; it has " +
-                    std::to_string(length(slot)));
-  if (tokens == 0)
-    return Status();
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const TableSpec &spec = specs[i];
-    const std::string &name = pool.pageClass(i).name;
-    if (spec.kind == TableKind::State && tokens != length(slot))
-      return fail(slot, StatusCode::FailedPrecondition,
-                  "class '" + name + "' has the state after " +
-                      std::to_string(length(slot)) + " rows, not after " +
-                      std::to_string(tokens) + "; recompute it");
-    int32_t first = std::max(0, tokens - spec.window + 1);
-    if (spec.kind == TableKind::Ring && first < requests[slot].firstIntact[i])
-      return fail(slot, StatusCode::FailedPrecondition,
-                  "ring of class '" + name + "' starts at position " +
-                      std::to_string(requests[slot].firstIntact[i]) + ", and " +
-                      std::to_string(tokens) + " rows need it from " +
-                      std::to_string(first) + "; recompute it");
-  }
-  return Status();
-}
-
 /// Releases the entries that a request of `tokens` rows does not hold, latest
 /// first, so that the pool hands them out again in the same order.
 Status BlockTables::trim(int32_t slot, int64_t tokens) {

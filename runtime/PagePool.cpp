@@ -40,7 +40,8 @@ StatusOr<PagePool> PagePool::create(int64_t bytes, int64_t chunkBytes,
                    " bytes has no number of chunks within 1 .. 2^31 - 1 at " +
                    std::to_string(chunkBytes) + " bytes each");
   for (const PageClass &info : classes) {
-    if (Status status = checkSize("pageBytes of class '" + info.name + "'", info.pageBytes);
+    if (Status status =
+            checkSize("pageBytes of class '" + info.name + "'", info.pageBytes);
         !status.ok())
       return status;
     if (pagesPerChunk(chunkBytes, info.pageBytes) < 1)

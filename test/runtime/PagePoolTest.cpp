@@ -4,6 +4,7 @@
 
 #include "runtime/PagePool.h"
 
+#include <random>
 #include <set>
 
 using namespace tokentile;
@@ -90,6 +91,29 @@ TEST(PagePool, AClassFillsItsChunksBeforeItTakesAnother) {
   for (int i = 0; i < 39; i += 2)
     take(pool, 0);
   EXPECT_EQ(pool.freeChunkCount(), 1);
+}
+
+// Whatever the order, a class holds no more chunks than its peak fills, so a
+// sum of such bounds that fits the pool never fails.
+TEST(PagePool, FragmentationDoesNotBreakAPlan) {
+  PagePool pool = makePool(5 + 4 + 6);
+  const size_t peaks[] = {5 * 13, 4 * 3, 6 * 1};
+  std::vector<int32_t> held[3];
+  std::mt19937 random(1);
+  for (int step = 0; step < 100'000; ++step) {
+    int32_t c = int32_t(random() % 3);
+    std::vector<int32_t> &pages = held[c];
+    // Phases of growth and of decline.
+    bool grow = (step / 500 + c) % 2 ? random() % 4 : !(random() % 4);
+    if (grow && pages.size() < peaks[c]) {
+      pages.push_back(take(pool, c));
+      ASSERT_GE(pages.back(), 0);
+    } else if (!pages.empty()) {
+      std::swap(pages[random() % pages.size()], pages.back());
+      ASSERT_OK(pool.release(c, pages.back()));
+      pages.pop_back();
+    }
+  }
 }
 
 TEST(PagePool, APageIsFreeWhenItsLastReferenceGoes) {
