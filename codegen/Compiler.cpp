@@ -30,12 +30,16 @@ public:
   explicit FirstError(MLIRContext &context)
       : handler(&context, [this](Diagnostic &diagnostic) {
           if (message.empty() &&
-              diagnostic.getSeverity() == DiagnosticSeverity::Error)
+              diagnostic.getSeverity() == DiagnosticSeverity::Error) {
             message = print(diagnostic);
+            refuses = isRefusal(diagnostic);
+          }
           return success();
         }) {}
 
   llvm::Error take(StringRef otherwise) {
+    if (refuses)
+      return llvm::make_error<NotCovered>(message);
     return llvm::createStringError(message.empty() ? otherwise.str() : message);
   }
 
@@ -51,6 +55,7 @@ private:
   }
 
   std::string message;
+  bool refuses = false;
   ScopedDiagnosticHandler handler;
 };
 
@@ -72,6 +77,8 @@ private:
 };
 
 } // namespace
+
+char NotCovered::ID = 0;
 
 std::unique_ptr<MLIRContext> tokentile::createContext() {
   DialectRegistry registry;

@@ -42,6 +42,15 @@ struct CompileResult {
   std::vector<PhaseTime> times;
 };
 
+/// The error that refuses a sound spec, since the generator does not cover an
+/// axis of it or no schedule fits: `error.isA<NotCovered>()`.
+class NotCovered : public llvm::ErrorInfo<NotCovered, llvm::StringError> {
+public:
+  static char ID;
+  explicit NotCovered(const llvm::Twine &message)
+      : ErrorInfo(message, std::make_error_code(std::errc::not_supported)) {}
+};
+
 /// A context with every dialect we use.
 std::unique_ptr<mlir::MLIRContext> createContext();
 

@@ -31,8 +31,27 @@ static constexpr int64_t kAxisRegisters = 8;
 // Coverage
 //===----------------------------------------------------------------------===//
 
+/// Marks the diagnostic of a refusal; it is not printed.
+static constexpr StringLiteral kRefusal = "refusal";
+
+/// Starts the error that refuses a sound spec.
+static InFlightDiagnostic refuse(KernelOp spec) {
+  InFlightDiagnostic error = spec.emitOpError();
+  error.getUnderlyingDiagnostic()->getMetadata().emplace_back(kRefusal);
+  return error;
+}
+
+bool tokentile::isRefusal(Diagnostic &diagnostic) {
+  return llvm::any_of(
+      diagnostic.getMetadata(), [](const DiagnosticArgument &mark) {
+        return mark.getKind() ==
+                   DiagnosticArgument::DiagnosticArgumentKind::String &&
+               mark.getAsString() == kRefusal;
+      });
+}
+
 static InFlightDiagnostic notCovered(KernelOp spec, StringRef axis) {
-  return spec.emitOpError("the generator does not cover ") << axis << " ";
+  return refuse(spec) << "the generator does not cover " << axis << " ";
 }
 
 static LogicalResult checkStorage(KernelOp spec, StringRef axis,
@@ -276,10 +295,10 @@ static LogicalResult divideRows(KernelOp spec, MmaSchedule &s,
   if (!s.rowBlocks)
     s.rowBlocks = llvm::divideCeil(rows, kMaxRows);
   if (s.rowBlocks > maxSweeps)
-    return spec.emitOpError("'tokens' ")
-           << spec.getTokens() << " makes " << rows << " rows, which take "
-           << s.rowBlocks << " sweeps over the keys; one sweep holds "
-           << kMaxRows << " rows, and 'max_sweeps' allows " << maxSweeps;
+    return refuse(spec) << "'tokens' " << spec.getTokens() << " makes " << rows
+                        << " rows, which take " << s.rowBlocks
+                        << " sweeps over the keys; one sweep holds " << kMaxRows
+                        << " rows, and 'max_sweeps' allows " << maxSweeps;
   return success();
 }
 
@@ -338,17 +357,17 @@ static ScheduleAttr selectMma(KernelOp spec, const ChipFacts &chip) {
     }
   });
   if (bestCost == HUGE_VAL) {
-    spec.emitOpError("no schedule fits ")
-        << chip.name << ": "
-        << llvm::divideCeil(spec.getRows(), start.rowBlocks)
-        << " rows of 'heads' dim " << spec.getHeads().getDim() << " in "
-        << chip.sharedPerBlock << " bytes of shared memory, given key_tile "
-        << given.getKeyTile() << ", row_warps " << given.getRowWarps()
-        << ", row_tiles " << given.getRowTiles() << ", key_warps "
-        << given.getKeyWarps() << ", meet "
-        << stringifyMeetKind(given.getMeet()) << ", stages "
-        << given.getStages() << " (0 is open) and split size "
-        << spec.getSplitOrDefault().getValue();
+    refuse(spec) << "no schedule fits " << chip.name << ": "
+                 << llvm::divideCeil(spec.getRows(), start.rowBlocks)
+                 << " rows of 'heads' dim " << spec.getHeads().getDim()
+                 << " in " << chip.sharedPerBlock
+                 << " bytes of shared memory, given key_tile "
+                 << given.getKeyTile() << ", row_warps " << given.getRowWarps()
+                 << ", row_tiles " << given.getRowTiles() << ", key_warps "
+                 << given.getKeyWarps() << ", meet "
+                 << stringifyMeetKind(given.getMeet()) << ", stages "
+                 << given.getStages() << " (0 is open) and split size "
+                 << spec.getSplitOrDefault().getValue();
     return {};
   }
   return toAttr(spec, best, chip, maxSweeps);
@@ -360,17 +379,16 @@ static ScheduleAttr selectHost(KernelOp spec, const ChipFacts &chip) {
   int64_t rowBlocks = std::max<int64_t>(1, given.getRowBlocks());
   int64_t maxSweeps = std::max<int64_t>(1, given.getMaxSweeps());
   if (rowBlocks > maxSweeps) {
-    spec.emitOpError("'row_blocks' ")
-        << rowBlocks << " take as many sweeps over the keys, and 'max_sweeps' "
-        << "allows " << maxSweeps;
+    refuse(spec) << "'row_blocks' " << rowBlocks
+                 << " take as many sweeps over the keys, and 'max_sweeps' "
+                 << "allows " << maxSweeps;
     return {};
   }
   int64_t keyTile = given.getKeyTile() ? given.getKeyTile() : 32;
   SplitAttr split = spec.getSplitOrDefault();
   if (split.getKind() == SplitKind::Keys && split.getValue() % keyTile) {
-    spec.emitOpError("'split' of ")
-        << split.getValue() << " keys is not a multiple of key_tile "
-        << keyTile;
+    refuse(spec) << "'split' of " << split.getValue()
+                 << " keys is not a multiple of key_tile " << keyTile;
     return {};
   }
   return ScheduleAttr::get(

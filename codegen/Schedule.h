@@ -58,6 +58,11 @@ int64_t fragmentRegisters(attn::KernelOp spec, const MmaSchedule &schedule);
 double cyclesPerKey(attn::KernelOp spec, const MmaSchedule &schedule,
                     const ChipFacts &chip);
 
+/// Whether an error refuses a sound spec: checkCovered's, or selectSchedule's
+/// when nothing fits. What is wrong on its own, such as a schedule for another
+/// chip, is no refusal.
+bool isRefusal(mlir::Diagnostic &diagnostic);
+
 /// Emits an error on `spec` and fails if the generator does not cover one of
 /// its axes; the message names the axis and the value.
 mlir::LogicalResult checkCovered(attn::KernelOp spec);

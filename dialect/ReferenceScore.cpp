@@ -65,14 +65,27 @@ Binary binaryNamed(StringRef name) {
       .Default(nullptr);
 }
 
+/// Where arith leaves division undefined, this is what the lane executor has:
+/// division by zero gives minus one and leaves all, and by minus one wraps.
+int64_t quotient(int64_t x, int64_t y) {
+  if (y == 0)
+    return -1;
+  return y == -1 ? int64_t(0 - uint64_t(x)) : x / y;
+}
+int64_t remainder(int64_t x, int64_t y) {
+  if (y == 0)
+    return x;
+  return y == -1 ? 0 : x % y;
+}
+
 IntegerBinary integerNamed(StringRef name) {
   using I = int64_t;
   return llvm::StringSwitch<IntegerBinary>(name)
       .Case("arith.addi", [](I x, I y) { return I(uint64_t(x) + uint64_t(y)); })
       .Case("arith.subi", [](I x, I y) { return I(uint64_t(x) - uint64_t(y)); })
       .Case("arith.muli", [](I x, I y) { return I(uint64_t(x) * uint64_t(y)); })
-      .Case("arith.divsi", [](I x, I y) { return y ? x / y : 0; })
-      .Case("arith.remsi", [](I x, I y) { return y ? x % y : 0; })
+      .Case("arith.divsi", quotient)
+      .Case("arith.remsi", remainder)
       .Case("arith.andi", [](I x, I y) { return x & y; })
       .Case("arith.ori", [](I x, I y) { return x | y; })
       .Case("arith.xori", [](I x, I y) { return x ^ y; })
@@ -87,6 +100,19 @@ int64_t wrap(int64_t value, Type type) {
   return width == 1    ? value & 1
          : width >= 64 ? value
                        : llvm::SignExtend64(uint64_t(value), width);
+}
+
+/// Towards zero, and where arith leaves it undefined as on the GPU: the nearest
+/// value of `type`, zero for a NaN.
+int64_t toInteger(double value, Type type) {
+  unsigned bits =
+      type.isIndex() ? 64 : std::min(type.getIntOrFloatBitWidth(), 64u);
+  double end = std::ldexp(1.0, int(bits) - 1);
+  if (std::isnan(value))
+    return 0;
+  if (value >= end)
+    return llvm::maxIntN(bits);
+  return value <= -end ? llvm::minIntN(bits) : int64_t(value);
 }
 
 } // namespace
@@ -133,7 +159,10 @@ ScoreFunction::Step ScoreFunction::compileInteger(Operation *op) {
       c[to].integer = wrap(apply(c[a].integer, c[b].integer), type);
     };
   if (name == "math.absi")
-    return [=](Cell *c) { c[to].integer = wrap(std::abs(c[a].integer), type); };
+    return [=](Cell *c) {
+      int64_t x = c[a].integer;
+      c[to].integer = wrap(x < 0 ? int64_t(0 - uint64_t(x)) : x, type);
+    };
   if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
     arith::CmpIPredicate predicate = compare.getPredicate();
     return [=](Cell *c) {
@@ -160,7 +189,9 @@ ScoreFunction::Step ScoreFunction::compileConversion(Operation *op) {
   if (name == "arith.uitofp")
     return [=](Cell *c) { c[to].real = double(uint64_t(c[a].integer) & mask); };
   if (name == "arith.fptosi")
-    return [=](Cell *c) { c[to].integer = wrap(int64_t(c[a].real), type); };
+    return [=](Cell *c) {
+      c[to].integer = wrap(toInteger(c[a].real, type), type);
+    };
   if (name == "arith.extsi")
     return [=](Cell *c) {
       c[to].integer = width == 1 ? -c[a].integer : c[a].integer;

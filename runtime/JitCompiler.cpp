@@ -9,9 +9,11 @@
 using namespace tokentile;
 
 static Status toStatus(llvm::Error error) {
+  StatusCode code = error.isA<NotCovered>() ? StatusCode::NotCovered
+                                            : StatusCode::InvalidArgument;
   std::string text = llvm::toString(std::move(error));
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return Status(StatusCode::InvalidArgument, text);
+  return Status(code, text);
 }
 
 StatusOr<CompiledKernel> tokentile::compileKernel(std::string_view specText,

@@ -17,6 +17,9 @@ constexpr int64_t maxGridYZ = 65535;
 /// More partial results than this cost the merge more than they save.
 constexpr int64_t maxAutoSplits = 256;
 
+/// Sums and alignment of sizes up to this stay within int64_t.
+constexpr int64_t maxWorkspaceBytes = int64_t(1) << 62;
+
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t alignTo256(int64_t bytes) { return ceilDiv(bytes, 256) * 256; }
@@ -112,6 +115,25 @@ int32_t tokentile::spreadMergeBytes(const KernelInfo &info, int64_t blocks,
   return int32_t(std::max<int64_t>(bytes, info.mergeSharedBytes));
 }
 
+/// Fails if the partial results of a launch exceed maxWorkspaceBytes.
+static Status checkWorkspace(const KernelInfo &info, int64_t batch,
+                             int64_t splits) {
+  // Two floats are the statistics of a row.
+  int64_t left =
+      maxWorkspaceBytes / int64_t(sizeof(float)) / (int64_t(info.headDim) + 2);
+  for (int64_t factor :
+       {batch, int64_t(info.kvHeads), splits, int64_t(info.paddedRows)})
+    left /= factor;
+  if (left > 0)
+    return Status();
+  return Status(StatusCode::OutOfRange,
+                "batch " + std::to_string(batch) + ", kvHeads " +
+                    std::to_string(info.kvHeads) + " and splits " +
+                    std::to_string(splits) +
+                    " make a workspace of more than 2^62 bytes; a smaller "
+                    "batch or fewer splits work");
+}
+
 StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   const KernelInfo &info = kernel.info();
   if (bounds.batch < 1 || bounds.batch > maxGridYZ)
@@ -138,6 +160,9 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
     int64_t blocks = int64_t(info.rows) * info.kvHeads * bounds.batch;
     plan.mergeSharedBytes =
         spreadMergeBytes(info, blocks, kernel.device().facts());
+    if (Status status = checkWorkspace(info, bounds.batch, plan.splits);
+        !status.ok())
+      return status;
     int64_t partialRows =
         int64_t(bounds.batch) * info.kvHeads * plan.splits * info.paddedRows;
     plan.statsOffset =

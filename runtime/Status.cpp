@@ -22,6 +22,8 @@ const char *tokentile::statusCodeName(StatusCode code) {
     return "resource exhausted";
   case StatusCode::CompileError:
     return "compile error";
+  case StatusCode::NotCovered:
+    return "not covered";
   case StatusCode::DataError:
     return "data error";
   case StatusCode::DriverError:

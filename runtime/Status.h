@@ -32,6 +32,8 @@ enum class StatusCode {
   ResourceExhausted,
   /// Source or PTX was refused by a compiler.
   CompileError,
+  /// The spec is sound and the generator does not cover it.
+  NotCovered,
   /// Stored data is damaged or of another format.
   DataError,
   /// The GPU driver reported an error.

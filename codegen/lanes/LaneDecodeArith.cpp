@@ -16,7 +16,8 @@
 using namespace mlir;
 using namespace tokentile::lanes;
 
-static std::optional<Opcode> elementwiseOpcode(StringRef name) {
+/// Integer operations of two operands of one type.
+static const llvm::StringMap<Opcode> &integerArithmetic() {
   static const llvm::StringMap<Opcode> table = {
       {"arith.addi", Opcode::AddI},
       {"llvm.add", Opcode::AddI},
@@ -55,19 +56,27 @@ static std::optional<Opcode> elementwiseOpcode(StringRef name) {
       {"llvm.intr.umin", Opcode::MinU},
       {"arith.maxui", Opcode::MaxU},
       {"llvm.intr.umax", Opcode::MaxU},
-      {"arith.cmpi", Opcode::CmpI},
-      {"llvm.icmp", Opcode::CmpI},
-      {"arith.select", Opcode::Select},
-      {"llvm.select", Opcode::Select},
-      {"arith.extsi", Opcode::ExtS},
-      {"llvm.sext", Opcode::ExtS},
-      {"arith.extui", Opcode::ExtU},
-      {"llvm.zext", Opcode::ExtU},
-      {"arith.trunci", Opcode::Trunc},
-      {"llvm.trunc", Opcode::Trunc},
-      {"arith.index_cast", Opcode::ExtS},
-      {"arith.index_castui", Opcode::ExtU},
+  };
+  return table;
+}
+
+/// Integer comparisons, choices and conversions.
+static const llvm::StringMap<Opcode> &otherIntegers() {
+  static const llvm::StringMap<Opcode> table = {
+      {"arith.cmpi", Opcode::CmpI},       {"llvm.icmp", Opcode::CmpI},
+      {"arith.select", Opcode::Select},   {"llvm.select", Opcode::Select},
+      {"arith.extsi", Opcode::ExtS},      {"llvm.sext", Opcode::ExtS},
+      {"arith.extui", Opcode::ExtU},      {"llvm.zext", Opcode::ExtU},
+      {"arith.trunci", Opcode::Trunc},    {"llvm.trunc", Opcode::Trunc},
+      {"arith.index_cast", Opcode::ExtS}, {"arith.index_castui", Opcode::ExtU},
       {"llvm.intr.ctpop", Opcode::CtPop},
+  };
+  return table;
+}
+
+/// Operations on floats, and conversions to and from them.
+static const llvm::StringMap<Opcode> &floats() {
+  static const llvm::StringMap<Opcode> table = {
       {"arith.addf", Opcode::AddF},
       {"llvm.fadd", Opcode::AddF},
       {"arith.subf", Opcode::SubF},
@@ -115,10 +124,15 @@ static std::optional<Opcode> elementwiseOpcode(StringRef name) {
       {"arith.fptoui", Opcode::FPToUI},
       {"llvm.fptoui", Opcode::FPToUI},
   };
-  auto it = table.find(name);
-  if (it == table.end())
-    return std::nullopt;
-  return it->second;
+  return table;
+}
+
+static std::optional<Opcode> elementwiseOpcode(StringRef name) {
+  for (const llvm::StringMap<Opcode> *table :
+       {&integerArithmetic(), &otherIntegers(), &floats()})
+    if (auto it = table->find(name); it != table->end())
+      return it->second;
+  return std::nullopt;
 }
 
 /// The relations of a float predicate, as bits. Both dialects count the

@@ -122,61 +122,112 @@ static T divideTowards(T a, T b, bool up) {
   return negative ? quotient - 1 : quotient;
 }
 
+/// Sums, products, quotients and extremes; false if `op` is none of them.
+static bool arithmetic(Opcode op, const Integers &x) {
+  switch (op) {
+  case Opcode::AddI:
+    x.unsignedOp([](auto a, auto b) { return a + b; });
+    return true;
+  case Opcode::SubI:
+    x.unsignedOp([](auto a, auto b) { return a - b; });
+    return true;
+  case Opcode::MulI:
+    x.unsignedOp([](auto a, auto b) { return a * b; });
+    return true;
+  case Opcode::DivS:
+    x.signedOp([](auto a, auto b) { return divide(a, b); });
+    return true;
+  case Opcode::DivU:
+    x.unsignedOp([](auto a, auto b) { return divide(a, b); });
+    return true;
+  case Opcode::RemS:
+    x.signedOp([](auto a, auto b) { return remainder(a, b); });
+    return true;
+  case Opcode::RemU:
+    x.unsignedOp([](auto a, auto b) { return remainder(a, b); });
+    return true;
+  case Opcode::CeilDivS:
+    x.signedOp([](auto a, auto b) { return divideTowards(a, b, true); });
+    return true;
+  case Opcode::CeilDivU:
+    x.unsignedOp([](auto a, auto b) { return divideTowards(a, b, true); });
+    return true;
+  case Opcode::FloorDivS:
+    x.signedOp([](auto a, auto b) { return divideTowards(a, b, false); });
+    return true;
+  case Opcode::MinS:
+    x.signedOp([](auto a, auto b) { return a < b ? a : b; });
+    return true;
+  case Opcode::MaxS:
+    x.signedOp([](auto a, auto b) { return a > b ? a : b; });
+    return true;
+  case Opcode::MinU:
+    x.unsignedOp([](auto a, auto b) { return a < b ? a : b; });
+    return true;
+  case Opcode::MaxU:
+    x.unsignedOp([](auto a, auto b) { return a > b ? a : b; });
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Operations on bits; false if `op` is none of them.
+static bool bitwise(Opcode op, const Integers &x) {
+  switch (op) {
+  case Opcode::And:
+    x.unsignedOp([](auto a, auto b) { return a & b; });
+    return true;
+  case Opcode::Or:
+    x.unsignedOp([](auto a, auto b) { return a | b; });
+    return true;
+  case Opcode::Xor:
+    x.unsignedOp([](auto a, auto b) { return a ^ b; });
+    return true;
+  case Opcode::Shl:
+    x.unsignedOp([w = x.width](auto a, auto b) {
+      return b < w ? a << b : decltype(a)(0);
+    });
+    return true;
+  case Opcode::ShrU:
+    x.unsignedOp([w = x.width](auto a, auto b) {
+      return b < w ? a >> b : decltype(a)(0);
+    });
+    return true;
+  case Opcode::ShrS:
+    x.signedOp([w = int(x.width)](auto a, auto b) {
+      return a >> (b >= 0 && b < w ? int(b) : w - 1);
+    });
+    return true;
+  case Opcode::CtPop:
+    x.unsignedOp([](auto a, auto) { return decltype(a)(llvm::popcount(a)); });
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Extensions and truncation to `width2` bits.
+static void resize(Opcode op, const Integers &x, unsigned width2) {
+  bool isSigned = op == Opcode::ExtS;
+  uint32_t mask = width2 >= 32 ? ~0u : (1u << width2) - 1;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    uint64_t value = x.width > 32 ? x.a64[lane]
+                     : isSigned   ? uint64_t(int64_t(x.extend(x.a32[lane])))
+                                  : x.a32[lane];
+    if (width2 > 32)
+      x.d64[lane] = value;
+    else
+      x.d32[lane] = uint32_t(value) & mask;
+  }
+}
+
 void Warp::integer(const Instr &i) {
   Integers x{words(i.dst), words(i.a), words(i.b), longs(i.dst),
              longs(i.a),   longs(i.b), i.width};
+  if (arithmetic(i.op, x) || bitwise(i.op, x))
+    return;
   switch (i.op) {
-  case Opcode::AddI:
-    return x.unsignedOp([](auto a, auto b) { return a + b; });
-  case Opcode::SubI:
-    return x.unsignedOp([](auto a, auto b) { return a - b; });
-  case Opcode::MulI:
-    return x.unsignedOp([](auto a, auto b) { return a * b; });
-  case Opcode::DivS:
-    return x.signedOp([](auto a, auto b) { return divide(a, b); });
-  case Opcode::DivU:
-    return x.unsignedOp([](auto a, auto b) { return divide(a, b); });
-  case Opcode::RemS:
-    return x.signedOp([](auto a, auto b) { return remainder(a, b); });
-  case Opcode::RemU:
-    return x.unsignedOp([](auto a, auto b) { return remainder(a, b); });
-  case Opcode::CeilDivS:
-    return x.signedOp([](auto a, auto b) { return divideTowards(a, b, true); });
-  case Opcode::CeilDivU:
-    return x.unsignedOp(
-        [](auto a, auto b) { return divideTowards(a, b, true); });
-  case Opcode::FloorDivS:
-    return x.signedOp(
-        [](auto a, auto b) { return divideTowards(a, b, false); });
-  case Opcode::And:
-    return x.unsignedOp([](auto a, auto b) { return a & b; });
-  case Opcode::Or:
-    return x.unsignedOp([](auto a, auto b) { return a | b; });
-  case Opcode::Xor:
-    return x.unsignedOp([](auto a, auto b) { return a ^ b; });
-  case Opcode::Shl:
-    return x.unsignedOp([w = i.width](auto a, auto b) {
-      return b < w ? a << b : decltype(a)(0);
-    });
-  case Opcode::ShrU:
-    return x.unsignedOp([w = i.width](auto a, auto b) {
-      return b < w ? a >> b : decltype(a)(0);
-    });
-  case Opcode::ShrS:
-    return x.signedOp([w = i.width](auto a, auto b) {
-      return a >> (b >= 0 && b < w ? int(b) : w - 1);
-    });
-  case Opcode::MinS:
-    return x.signedOp([](auto a, auto b) { return a < b ? a : b; });
-  case Opcode::MaxS:
-    return x.signedOp([](auto a, auto b) { return a > b ? a : b; });
-  case Opcode::MinU:
-    return x.unsignedOp([](auto a, auto b) { return a < b ? a : b; });
-  case Opcode::MaxU:
-    return x.unsignedOp([](auto a, auto b) { return a > b ? a : b; });
-  case Opcode::CtPop:
-    return x.unsignedOp(
-        [](auto a, auto) { return decltype(a)(llvm::popcount(a)); });
   case Opcode::CmpI:
     return compareIntegers(x, i.imm);
   case Opcode::Select:
@@ -189,33 +240,9 @@ void Warp::integer(const Instr &i) {
     }
     return;
   case Opcode::ExtS:
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      int64_t value = x.extend(x.a32[lane]);
-      if (i.width2 > 32)
-        x.d64[lane] = value;
-      else
-        x.d32[lane] =
-            uint32_t(value) & (i.width2 == 32 ? ~0u : (1u << i.width2) - 1);
-    }
-    return;
   case Opcode::ExtU:
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      if (i.width2 > 32)
-        x.d64[lane] = x.a32[lane];
-      else
-        x.d32[lane] = x.a32[lane];
-    }
-    return;
   case Opcode::Trunc:
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      uint64_t value = i.width > 32 ? x.a64[lane] : x.a32[lane];
-      if (i.width2 > 32)
-        x.d64[lane] = value;
-      else
-        x.d32[lane] =
-            uint32_t(value) & (i.width2 == 32 ? ~0u : (1u << i.width2) - 1);
-    }
-    return;
+    return resize(i.op, x, i.width2);
   case Opcode::AddScaled:
     for (unsigned lane = 0; lane < kLanes; ++lane)
       x.d64[lane] =

@@ -45,6 +45,38 @@ struct Problem {
   /// 0 without a window.
   int64_t window = 0;
   int64_t columns = 8;
+
+  int64_t context() const { return length - columns; }
+  bool sees(int64_t token, int64_t key) const {
+    int64_t position = context() + token;
+    return key <= position && (!window || position - key < window);
+  }
+  /// Whether some row sees a key.
+  bool holds(int64_t key) const {
+    return key < length && (!window || sees(0, key) || key > context());
+  }
+  /// The mean number of the keys that a row sees.
+  double mean(int64_t token) const {
+    double sum = 0, count = 0;
+    for (int64_t k = 0; k < length; ++k)
+      if (sees(token, k)) {
+        sum += k;
+        ++count;
+      }
+    return token < columns ? sum / count : 0;
+  }
+};
+
+/// The memory of one launch, one request.
+struct Tensors {
+  Tensors(const Problem &problem, const KernelInfo &info);
+
+  KernelArgs args(const Problem &problem, const KernelInfo &info);
+  /// What the kernel may read and write.
+  LaneOptions options(const KernelInfo &info);
+
+  std::vector<uint16_t> query, output, keys, values;
+  std::vector<int32_t> table, lengths, columns;
 };
 
 class MachineTest : public testing::Test {
@@ -88,27 +120,17 @@ Problem problem(const std::string &rest = "") {
 
 } // namespace
 
-void MachineTest::expectMeans(const Problem &problem) {
-  lower(problem);
-  int64_t dim = info.headDim, heads = info.queryHeads, kv = info.kvHeads;
-  int64_t context = problem.length - problem.columns;
-  auto sees = [&](int64_t token, int64_t key) {
-    int64_t position = context + token;
-    return key <= position &&
-           (!problem.window || position - key < problem.window);
-  };
-  // A key is held if some row sees it.
-  auto held = [&](int64_t key) {
-    return key < problem.length &&
-           (!problem.window || sees(0, key) || key > context);
-  };
-
+Tensors::Tensors(const Problem &problem, const KernelInfo &info)
+    : query(info.tokens * info.queryHeads * info.headDim, bf16(1)),
+      output(query.size(), bf16(NAN)), lengths{int32_t(problem.context())},
+      columns{int32_t(problem.columns)} {
+  int64_t dim = info.headDim, kv = info.kvHeads;
   int64_t pages = (problem.length + kPage - 1) / kPage;
-  std::vector<uint16_t> keys(pages * kv * kPage * dim, bf16(NAN));
-  std::vector<uint16_t> values = keys;
-  std::vector<int32_t> table(pages + 4, INT32_MAX / 2);
+  keys.assign(pages * kv * kPage * dim, bf16(NAN));
+  values = keys;
+  table.assign(pages + 4, INT32_MAX / 2);
   for (int64_t k = 0; k < problem.length; ++k) {
-    if (!held(k))
+    if (!problem.holds(k))
       continue;
     int64_t page = pages - 1 - k / kPage;
     table[k / kPage] = page;
@@ -118,11 +140,10 @@ void MachineTest::expectMeans(const Problem &problem) {
       values[at] = bf16(float(k));
     }
   }
-  std::vector<uint16_t> query(info.tokens * heads * dim, bf16(1));
-  std::vector<uint16_t> output(query.size(), bf16(NAN));
-  std::vector<int32_t> lengths{int32_t(context)};
-  std::vector<int32_t> columns{int32_t(problem.columns)};
+}
 
+KernelArgs Tensors::args(const Problem &problem, const KernelInfo &info) {
+  int64_t dim = info.headDim, heads = info.queryHeads, kv = info.kvHeads;
   KernelArgs args = {};
   args.query = query.data();
   args.output = output.data();
@@ -139,7 +160,10 @@ void MachineTest::expectMeans(const Problem &problem) {
   args.batch = 1;
   args.splits = 1;
   args.maxKeys = problem.length;
+  return args;
+}
 
+LaneOptions Tensors::options(const KernelInfo &info) {
   LaneOptions options;
   options.threads = info.threads;
   options.sharedBytes = info.sharedBytes;
@@ -155,7 +179,14 @@ void MachineTest::expectMeans(const Problem &problem) {
   range(table, false);
   range(lengths, false);
   range(columns, false);
+  return options;
+}
 
+void MachineTest::expectMeans(const Problem &problem) {
+  lower(problem);
+  Tensors tensors(problem, info);
+  KernelArgs args = tensors.args(problem, info);
+  LaneOptions options = tensors.options(info);
   for (int y = 0; y < info.rowBlocks; ++y) {
     auto report = executeBlock(sweep, args, 0, y, 0, options);
     ASSERT_TRUE(bool(report)) << llvm::toString(report.takeError());
@@ -165,18 +196,13 @@ void MachineTest::expectMeans(const Problem &problem) {
     if (problem.columns == 0)
       EXPECT_EQ(report->mmas, 0) << "nothing to do";
   }
+  int64_t dim = info.headDim, heads = info.queryHeads, kv = info.kvHeads;
   for (int64_t token = 0; token < info.tokens; ++token) {
-    double sum = 0, count = 0;
-    for (int64_t k = 0; k < problem.length; ++k)
-      if (sees(token, k)) {
-        sum += k;
-        ++count;
-      }
-    double mean = token < problem.columns ? sum / count : 0;
+    double mean = problem.mean(token);
     for (int64_t head = 0; head < heads / kv; ++head)
       for (int64_t d = 0; d < dim; ++d)
-        ASSERT_NEAR(fromBf16(output[(token * heads + head) * dim + d]), mean,
-                    mean / 128)
+        ASSERT_NEAR(fromBf16(tensors.output[(token * heads + head) * dim + d]),
+                    mean, mean / 128)
             << "token " << token << ", head " << head << ", dimension " << d;
   }
 }

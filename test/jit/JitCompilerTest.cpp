@@ -58,6 +58,26 @@ TEST(JitCompiler, ErrorsAreOneLine) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
+TEST(JitCompiler, RefusalsHaveACodeOfTheirOwn) {
+  std::string softcap = spec;
+  softcap.insert(softcap.find("split"), "softcap<5.0> ");
+  Status status = compileKernel(softcap, "sm_90a").status();
+  EXPECT_EQ(status.code(), StatusCode::NotCovered) << status.toString();
+  std::string rows = spec;
+  rows.replace(rows.find("heads<4 over 2, dim 64> tokens<2>"), 33,
+               "heads<8 over 2, dim 64> tokens<64>");
+  status = compileKernel(rows, "sm_90a").status();
+  EXPECT_EQ(status.code(), StatusCode::NotCovered) << status.toString();
+}
+
+TEST(JitCompiler, AScheduleForAnotherChipIsNoRefusal) {
+  std::string other = std::string(spec) + "schedule<mma chip \"sm_80\">";
+  Status status = compileKernel(other, "sm_90a").status();
+  EXPECT_EQ(status.code(), StatusCode::InvalidArgument) << status.toString();
+  EXPECT_NE(status.message().find("is for chip"), std::string::npos)
+      << status.toString();
+}
+
 TEST(JitCompiler, UnknownChip) {
   Status status = compileKernel(spec, "sm_12").status();
   EXPECT_NE(status.message().find("sm_12"), std::string::npos)

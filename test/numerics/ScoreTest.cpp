@@ -81,6 +81,58 @@ TEST(Score, KnowsMathAndComparisons) {
   EXPECT_NEAR(problem.run().output[0], (0 + 1 + 2 + 3 * e) / (3 + e), 1e-12);
 }
 
+TEST(Score, DivisionThatArithLeavesUndefined) {
+  ScoreProblem problem(R"(
+    %zero = arith.constant 0 : index
+    %minus = arith.constant -1 : index
+    %five = arith.constant 5 : index
+    %least = arith.constant -9223372036854775808 : index
+    %never = arith.constant 0xFF800000 : f32
+    %a = arith.divsi %least, %minus : index
+    %b = arith.remsi %least, %minus : index
+    %c = arith.divsi %five, %zero : index
+    %d = arith.remsi %five, %zero : index
+    %e = math.absi %least : index
+    %a_ok = arith.cmpi eq, %a, %least : index
+    %b_ok = arith.cmpi eq, %b, %zero : index
+    %c_ok = arith.cmpi eq, %c, %minus : index
+    %d_ok = arith.cmpi eq, %d, %five : index
+    %e_ok = arith.cmpi eq, %e, %least : index
+    %ab = arith.andi %a_ok, %b_ok : i1
+    %cd = arith.andi %c_ok, %d_ok : i1
+    %abcd = arith.andi %ab, %cd : i1
+    %ok = arith.andi %abcd, %e_ok : i1
+    %score = arith.select %ok, %s, %never : f32
+    attn.yield %score : f32)");
+  EXPECT_NEAR(problem.run().output[0], 1.5, 1e-14);
+}
+
+TEST(Score, ConversionToIntegersSaturates) {
+  ScoreProblem problem(R"(
+    %large = arith.constant 1.0e30 : f32
+    %infinite = arith.constant 0xFF800000 : f32
+    %nan = arith.constant 0x7FC00000 : f32
+    %real = arith.constant -2.75 : f32
+    %a = arith.fptosi %large : f32 to i32
+    %b = arith.fptosi %infinite : f32 to i64
+    %c = arith.fptosi %nan : f32 to i32
+    %d = arith.fptosi %real : f32 to i8
+    %most = arith.constant 2147483647 : i32
+    %least = arith.constant -9223372036854775808 : i64
+    %zero = arith.constant 0 : i32
+    %two = arith.constant -2 : i8
+    %a_ok = arith.cmpi eq, %a, %most : i32
+    %b_ok = arith.cmpi eq, %b, %least : i64
+    %c_ok = arith.cmpi eq, %c, %zero : i32
+    %d_ok = arith.cmpi eq, %d, %two : i8
+    %ab = arith.andi %a_ok, %b_ok : i1
+    %cd = arith.andi %c_ok, %d_ok : i1
+    %ok = arith.andi %ab, %cd : i1
+    %score = arith.select %ok, %s, %infinite : f32
+    attn.yield %score : f32)");
+  EXPECT_NEAR(problem.run().output[0], 1.5, 1e-14);
+}
+
 TEST(Score, NamesAnOperationItDoesNotKnow) {
   ScoreProblem problem(R"(
     %a = math.atan %s : f32

@@ -144,6 +144,19 @@ TEST(Plan, LargeWorkspacesDoNotOverflow) {
   EXPECT_EQ(planned->statsOffset, int64_t(65535) * 2 * 256 * 256 * 512 * 4);
 }
 
+TEST(Plan, WorkspaceMustFitTheAddressSpace) {
+  KernelInfo info = countedSplits(1 << 20);
+  info.paddedRows = 1 << 20;
+  info.headDim = 254;
+  TestSetup setup(info);
+  // 2 * 2^20 * 2^20 rows of 2^10 bytes are 2^51 for a request.
+  EXPECT_TRUE(plan(*setup.kernel, {1 << 11, 100}).ok());
+  expectError(plan(*setup.kernel, {(1 << 11) + 1, 100}).status(),
+              StatusCode::OutOfRange,
+              "batch 2049, kvHeads 2 and splits 1048576 make a workspace of "
+              "more than 2^62 bytes");
+}
+
 TEST(Plan, BoundsMustBePositive) {
   TestSetup setup(testInfo());
   expectError(plan(*setup.kernel, {0, 100}).status(), StatusCode::OutOfRange,

@@ -30,6 +30,7 @@ TEST(Status, EveryCodeHasItsOwnName) {
   EXPECT_STREQ(statusCodeName(StatusCode::ResourceExhausted),
                "resource exhausted");
   EXPECT_STREQ(statusCodeName(StatusCode::CompileError), "compile error");
+  EXPECT_STREQ(statusCodeName(StatusCode::NotCovered), "not covered");
   EXPECT_STREQ(statusCodeName(StatusCode::DataError), "data error");
   EXPECT_STREQ(statusCodeName(StatusCode::DriverError), "driver error");
 }

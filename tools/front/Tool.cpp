@@ -2,7 +2,7 @@
 
 #include "tools/front/Tool.h"
 
-#include "llvm/Support/Error.h"
+#include "codegen/Compiler.h"
 
 #include <iostream>
 #include <new>
@@ -20,8 +20,9 @@ std::string tokentile::onOneLine(std::string text) {
 }
 
 Status tokentile::toStatus(llvm::Error error) {
-  return Status(StatusCode::InvalidArgument,
-                onOneLine(llvm::toString(std::move(error))));
+  StatusCode code = error.isA<NotCovered>() ? StatusCode::NotCovered
+                                            : StatusCode::InvalidArgument;
+  return Status(code, onOneLine(llvm::toString(std::move(error))));
 }
 
 static int complain(CLI::App &app, const std::string &message) {

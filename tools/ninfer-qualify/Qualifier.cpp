@@ -10,13 +10,6 @@
 
 using namespace tokentile;
 
-bool tokentile::isRefusal(const Status &status) {
-  const std::string &message = status.message();
-  return message.find("does not cover") != std::string::npos ||
-         message.find("sweeps over the keys") != std::string::npos ||
-         message.find("no schedule fits") != std::string::npos;
-}
-
 StatusOr<std::unique_ptr<Qualifier>>
 Qualifier::create(const std::string &deviceName) {
   StatusOr<std::unique_ptr<Device>> device = openDevice(deviceName);

@@ -49,10 +49,6 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
 };
 
-/// Whether `status` says that the generator does not cover a spec, rather than
-/// that something went wrong.
-bool isRefusal(const Status &status);
-
 } // namespace tokentile
 
 #endif // TOKENTILE_TOOLS_NINFERQUALIFY_QUALIFIER_H

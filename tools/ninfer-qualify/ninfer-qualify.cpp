@@ -176,7 +176,7 @@ StatusOr<int> runContexts(Qualifier &qualifier, const Options &options) {
 /// Counts and prints a case that could not be run.
 void printNotRun(const Status &status, const std::string &what,
                  Counts &counts) {
-  bool isRefused = isRefusal(status);
+  bool isRefused = status.code() == StatusCode::NotCovered;
   ++(isRefused ? counts.refused : counts.failed);
   std::printf("%s %s: %s\n", isRefused ? "refused" : "FAIL", what.c_str(),
               onOneLine(status.message()).c_str());

@@ -9,6 +9,7 @@ build_packages="clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev
 test_packages="libgtest-dev clang-format-22"
 
 # require_packages PACKAGE...: installs those that are missing, with apt-get.
+# Without the right to, says how to and exits with 2.
 require_packages() {
   if ! command -v dpkg-query >/dev/null; then
     echo "This is not Debian: make sure of LLVM, MLIR and clang 22, cmake," \
@@ -25,9 +26,17 @@ require_packages() {
     return
   fi
   as_root=""
-  [ "$(id -u)" -eq 0 ] || as_root=sudo
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "Packages are missing, and there is no sudo. As root, run:" >&2
+      echo "  apt-get update && apt-get install --no-install-recommends" \
+        $missing >&2
+      exit 2
+    fi
+    as_root=sudo
+  fi
   echo "Installing with apt-get:$missing"
   $as_root apt-get update -q
-  DEBIAN_FRONTEND=noninteractive $as_root apt-get install -q -y \
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
     --no-install-recommends $missing
 }
