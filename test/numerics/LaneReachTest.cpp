@@ -76,7 +76,9 @@ TEST_P(LanesReach, EveryOperation) {
   launch(contexts, 1);
   // Past the window, and with a maximum that never moves.
   launch({runner->getInfo().window + 100, 3}, 1, Numbers::Mean);
-  // More splits than the merge takes at once, and some without keys.
+  // More splits than the merge takes at once, in rounds that are not whole, and
+  // some without keys.
+  launch({25 * tile, 0}, 400);
   launch({27 * tile, 0}, 400);
   std::map<std::string, int> counts;
   for (mlir::Operation *op : runner->unreached())
