@@ -169,7 +169,7 @@ def Attn_StoreResultOp : Attn_ProgramPart<"store_result"> {
     Without `partial`: output row = `output / sum` (or what the spec says of an
     empty row), zero for masked columns, and the log-sum-exp if asked for.
     With `partial`: the three tensors as they are, to the workspace; an output
-    whose sum is zero is left unwritten and must not be used.
+    whose sum is zero is left unwritten and must not be read.
 
     Example:
 

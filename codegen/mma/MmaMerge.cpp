@@ -1,10 +1,9 @@
 //===- MmaMerge.cpp - The merge of one row --------------------------------===//
 //
-// One block merges one row. Every warp finds the row's maximum and sum over all
-// splits (a lane for each split); then groups of threads, one thread for four
+// One block merges one row. Every warp finds the row's maximum over all splits
+// (a lane for each split); then groups of threads, one thread for four
 // dimensions, take the splits in turn, and the groups' sums meet in shared
-// memory in a fixed order. Latency is all that counts: statistics and outputs
-// are loaded without waiting for one another.
+// memory in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +18,9 @@ using namespace tokentile::attn;
 /// Dimensions of one thread: four floats make one 16-byte load.
 static constexpr int64_t kDims = 4;
 /// Groups of threads that share the splits of a row.
-static constexpr int64_t kGroups = 4;
-/// Splits whose loads one thread has in flight.
-static constexpr int64_t kUnroll = 5;
+static constexpr int64_t kGroups = 8;
+/// Loads of one thread in flight.
+static constexpr int64_t kUnroll = 4;
 
 int64_t tokentile::mergeThreads(KernelOp plan) {
   return kGroups * plan.getValueDim() / kDims;
@@ -60,16 +59,6 @@ private:
     Value at = block->statsAddress(b, split, block->firstRow, which);
     return b.load(b.getF32Type(), b.global(at));
   }
-  /// What a split says of the row. Where `inside` is false, `index` is
-  /// another split and the sum is zero; without `inside` the split exists.
-  struct Stats {
-    Value index;
-    Value inside;
-    Value max;
-    Value sum;
-  };
-  SmallVector<Stats> loadStats(Value first, int64_t step, int64_t count);
-  Value weight(const Stats &split, Value from);
   void findMaximum();
   Registers sumSplits();
   Registers meet(Registers partial);
@@ -81,67 +70,29 @@ private:
   int64_t perRow;
   std::unique_ptr<BlockContext> block;
   Value thread, lane, group, column;
-  Value max, sum;
-  /// The maximum, or zero if no split has seen a key.
-  Value origin;
+  Value max, reference, sum;
 };
 
 } // namespace
 
-/// Statistics of `count` splits from `first` in steps of `step`, all loads in
-/// flight together. A split that is not there has a sum of zero.
-SmallVector<MergeEmitter::Stats>
-MergeEmitter::loadStats(Value first, int64_t step, int64_t count) {
-  SmallVector<Stats> stats;
-  for (int64_t u = 0; u < count; ++u) {
-    Value split = b.add(first, u * step);
-    Value inside, sum;
-    // The loop has seen to the first one.
-    if (u > 0) {
-      inside = b.is(Lane::Predicate::slt, split, block->splits);
-      split = b.select(inside, split, first);
-    }
-    sum = stat(split, 1);
-    if (inside)
-      sum = b.select(inside, sum, b.f32(0));
-    stats.push_back({split, inside, stat(split, 0), sum});
-  }
-  return stats;
-}
-
-/// Maximum and sum of the row: a lane for each split, then over the warp.
 void MergeEmitter::findMaximum() {
   const int64_t all[] = {1, 2, 4, 8, 16};
-  Value none = b.f32(-INFINITY);
-  auto reference = [&](Value max) {
-    Value empty =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, none);
-    return b.select(empty, b.f32(0), max);
-  };
-  Registers found = b.loop(
-      lane, block->splits, b.i32(layout::kWarp * kUnroll), {none, b.f32(0)},
-      [&](Value first, ValueRange carried) {
-        SmallVector<Stats> stats = loadStats(first, layout::kWarp, kUnroll);
-        Value largest = carried[0];
-        for (Stats &split : stats)
-          largest = b.largerf(
-              largest, b.select(b.isPositive(split.sum), split.max, none));
-        Value from = reference(largest);
-        Value total = b.mulf(carried[1], b.exp2(b.subf(carried[0], from)));
-        for (Stats &split : stats)
-          total = b.fma(weight(split, from), split.sum, total);
-        return Registers{largest, total};
-      });
+  Value step = b.i32(layout::kWarp);
+  Registers found =
+      b.loop(lane, block->splits, step, {b.f32(-INFINITY)},
+             [&](Value split, ValueRange carried) {
+               return Registers{b.largerf(carried[0], stat(split, 0))};
+             });
   max = b.maxOver(found[0], all);
-  origin = reference(max);
-  Value share = b.mulf(found[1], b.exp2(b.subf(found[0], origin)));
-  sum = b.sumOver(share, all);
-}
-
-/// 2^(max - from), zero for a split without a sum.
-Value MergeEmitter::weight(const Stats &split, Value from) {
-  Value factor = b.exp2(b.subf(split.max, from));
-  return b.select(b.isPositive(split.sum), factor, b.f32(0));
+  Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
+                                      b.f32(-INFINITY));
+  reference = b.select(empty, b.f32(0), max);
+  found = b.loop(lane, block->splits, step, {b.f32(0)},
+                 [&](Value split, ValueRange carried) {
+                   Value weight = b.exp2(b.subf(stat(split, 0), reference));
+                   return Registers{b.fma(weight, stat(split, 1), carried[0])};
+                 });
+  sum = b.sumOver(found[0], all);
 }
 
 /// This group's weighted sum over its splits, for this thread's dimensions.
@@ -151,33 +102,31 @@ Registers MergeEmitter::sumSplits() {
   return b.loop(
       group, block->splits, b.i32(kGroups * kUnroll),
       Registers(kDims, b.f32(0)), [&](Value first, ValueRange carried) {
-        SmallVector<Stats> stats = loadStats(first, kGroups, kUnroll);
-        Registers loaded;
-        for (Stats &split : stats) {
-          Value address =
-              block->partialAddress(b, split.index, block->firstRow);
-          // Whether the split has a sum is not known yet: load all the same.
-          auto load = [&] {
-            return Registers{b.load(four, b.global(b.add(address, bytes)))};
-          };
-          auto nothing = [&] {
-            Value none = b.f32(0);
-            return Registers{b.gather({none, none, none, none})};
-          };
-          loaded.push_back(split.inside
-                               ? b.choose(split.inside, load, nothing)[0]
-                               : load()[0]);
+        // All loads first, so that they are in flight together. A split
+        // without a sum has no output: its memory is not read.
+        Registers weights, loaded;
+        for (int64_t u = 0; u < kUnroll; ++u) {
+          Value split = b.add(first, u * kGroups);
+          Value inside = b.is(Lane::Predicate::slt, split, block->splits);
+          Value safe = b.select(inside, split, first);
+          Value some = b.both(inside, b.isPositive(stat(safe, 1)));
+          Value weight = b.exp2(b.subf(stat(safe, 0), reference));
+          weights.push_back(b.select(some, weight, b.f32(0)));
+          Value address = block->partialAddress(b, safe, block->firstRow);
+          loaded.push_back(b.choose(
+              some,
+              [&] {
+                return Registers{b.load(four, b.global(b.add(address, bytes)))};
+              },
+              [&] {
+                Value none = b.f32(0);
+                return Registers{b.gather({none, none, none, none})};
+              })[0]);
         }
         Registers acc(carried);
-        for (auto [split, values] : llvm::zip(stats, loaded)) {
-          // A split without a sum has left its output unwritten.
-          Value some = b.isPositive(split.sum);
-          Value factor = weight(split, origin);
-          for (int64_t d = 0; d < kDims; ++d) {
-            Value value = b.select(some, b.element(values, d), b.f32(0));
-            acc[d] = b.fma(factor, value, acc[d]);
-          }
-        }
+        for (int64_t u = 0; u < kUnroll; ++u)
+          for (int64_t d = 0; d < kDims; ++d)
+            acc[d] = b.fma(weights[u], b.element(loaded[u], d), acc[d]);
         return acc;
       });
 }

@@ -82,10 +82,10 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // ZERO: %[[BYTES:.*]] = arith.select %[[LIVE]], %c16_i32, %c0_i32
 // ZERO: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg, %[[BYTES]]
 
-// The merge: four groups of 16 threads, which wait for the sweep they depend
+// The merge: eight groups of 16 threads, which wait for the sweep they depend
 // on before they read anything, and meet in shared memory once.
 // CHECK-LABEL: llvm.func @small_merge
-// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 64>
+// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128>
 // CHECK-NOT: nvvm.minctasm
 // CHECK: nvvm.griddepcontrol wait
 // CHECK-NOT: llvm.load
