@@ -18,7 +18,9 @@ require_packages() {
   fi
   missing=""
   for package in "$@"; do
-    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)
+    # dpkg-query fails for a package it has never heard of.
+    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) ||
+      state=unknown
     [ "$state" = installed ] || missing="$missing $package"
   done
   if [ -z "$missing" ]; then
