@@ -6,7 +6,6 @@
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -19,11 +18,4 @@ void tokentile::buildHostPipeline(OpPassManager &manager) {
   manager.addPass(createArithToLLVMConversionPass());
   manager.addPass(createConvertControlFlowToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
-}
-
-void tokentile::registerHostPipeline() {
-  PassPipelineRegistration<> pipeline(
-      "attn-tiles-to-llvm",
-      "Lower programs over tiles to the LLVM dialect of the host",
-      buildHostPipeline);
 }

@@ -13,9 +13,6 @@ namespace tokentile {
 /// Runs on a module at the tiles level, or on what attn-tiles-to-host left.
 void buildHostPipeline(mlir::OpPassManager &manager);
 
-/// Registers it as `attn-tiles-to-llvm`.
-void registerHostPipeline();
-
 } // namespace tokentile
 
 #endif // TOKENTILE_CODEGEN_HOSTPIPELINE_H

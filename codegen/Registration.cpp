@@ -3,7 +3,6 @@
 #include "codegen/Registration.h"
 
 #include "codegen/HostEngine.h"
-#include "codegen/HostPipeline.h"
 #include "codegen/Passes.h"
 #include "codegen/Pipelines.h"
 #include "dialect/AttnDialect.h"
@@ -29,7 +28,6 @@ void tokentile::registerDialects(mlir::DialectRegistry &registry) {
 
 void tokentile::registerPasses() {
   registerTokenTilePasses();
-  registerHostPipeline();
   registerPipelines();
   mlir::registerTransformsPasses();
 }
