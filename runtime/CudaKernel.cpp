@@ -37,11 +37,13 @@ private:
   CUmodule module;
 };
 
-std::string oneLine(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.pop_back();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+/// The first complaint of a log, and how many more there are.
+std::string firstComplaint(const std::string &log) {
+  size_t end = std::min(log.find('\n'), log.size());
+  auto more = std::count(log.begin() + end, log.end(), '\n');
+  std::string first = log.substr(0, end);
+  return more > 1 ? first + " (and " + std::to_string(more - 1) + " more lines)"
+                  : first;
 }
 
 /// Loads PTX or a cubin; `name` is the kernel's, for the message.
@@ -65,7 +67,7 @@ StatusOr<CudaModule> loadModule(CudaDevice &device, const std::string &image,
                     : StatusCode::CompileError,
                 "kernel '" + name + "' was refused for chip '" +
                     device.facts().chip + "': " + status.message() +
-                    (log[0] ? ": " + oneLine(log) : std::string()));
+                    (log[0] ? ": " + firstComplaint(log) : std::string()));
 }
 
 Status setDynamicShared(const Driver &driver, CUfunction function,
