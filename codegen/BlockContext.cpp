@@ -108,11 +108,15 @@ void BlockContext::emitRequest(OpBuilder &b) {
     columns = arith::MinSIOp::create(b, loc, columns, tokens);
   }
   Value given = loadI32(b, field(b, ARG(lengths), b.getI64Type()), request);
+  // Clamped before the block is added, so that no length is too long for i32.
   Value bound = field(b, ARG(maxKeys), b.getI32Type());
-  bool total = query.getLengths() == LengthsKind::Total;
-  length = total ? given : arith::AddIOp::create(b, loc, given, columns);
-  length = arith::MinSIOp::create(b, loc, length, bound);
-  length = arith::MaxSIOp::create(b, loc, length, zero);
+  given = arith::MinSIOp::create(b, loc, given, bound);
+  given = arith::MaxSIOp::create(b, loc, given, zero);
+  length = given;
+  if (query.getLengths() == LengthsKind::Context) {
+    length = arith::AddIOp::create(b, loc, given, columns);
+    length = arith::MinSIOp::create(b, loc, length, bound);
+  }
   context = arith::SubIOp::create(b, loc, length, columns);
   context = arith::MaxSIOp::create(b, loc, context, zero);
 }

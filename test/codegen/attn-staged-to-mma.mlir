@@ -63,12 +63,15 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // COPY: nvvm.cp.async.commit.group
 // COPY: nvvm.mma.sync
 
-// The length of a request bounds what is read. No lookup passes the last page.
+// The length of a request bounds what is read. It is clamped before the block's
+// rows are added: a length near 2^31 would become none. No lookup passes the
+// last page.
 // ZERO-LABEL: llvm.func @small_sweep
 // ZERO: %[[GIVEN:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i32
-// ZERO: %[[ALL:.*]] = arith.addi %[[GIVEN]], %c2_i32
-// ZERO: %[[CLAMPED:.*]] = arith.minsi %[[ALL]], %{{.*}}
-// ZERO: %[[LENGTH:.*]] = arith.maxsi %[[CLAMPED]], %c0_i32
+// ZERO: %[[BELOW:.*]] = arith.minsi %[[GIVEN]], %[[BOUND:.*]] : i32
+// ZERO: %[[CLAMPED:.*]] = arith.maxsi %[[BELOW]], %c0_i32
+// ZERO: %[[ALL:.*]] = arith.addi %[[CLAMPED]], %c2_i32
+// ZERO: %[[LENGTH:.*]] = arith.minsi %[[ALL]], %[[BOUND]]
 // ZERO: %[[UP:.*]] = arith.addi %[[LENGTH]], %c15_i32
 // ZERO: %[[PAGES:.*]] = arith.divui %[[UP]], %c16_i32
 // ZERO: %[[MINUS:.*]] = arith.addi %[[PAGES]], %c-1_i32
@@ -100,7 +103,8 @@ attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16> block<dense>
     schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @dense_sweep
-// CHECK: %[[LENGTH:.*]] = arith.maxsi %{{.*}}, %c0_i32
+// CHECK: %[[ALL:.*]] = arith.addi %{{.*}}, %c2_i32
+// CHECK: %[[LENGTH:.*]] = arith.minsi %[[ALL]], %{{.*}}
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[LENGTH]], %c2_i32
 // CHECK: %[[CONTEXT:.*]] = arith.maxsi %[[BEFORE]], %c0_i32
 // CHECK: %[[WHOLE:.*]] = arith.cmpi sle, %{{.*}}, %[[CONTEXT]]

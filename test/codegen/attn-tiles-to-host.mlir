@@ -91,7 +91,9 @@ attn.program @k_merge role<merge> of @k {
 attn.kernel @d heads<4 over 2, dim 64> tokens<2> sees<prefix all, suffix bidirectional> keys<bf16> values<bf16> paging<page_major page 16> block<dense> schedule<host chip "host" key_tile 16>
 // CANON-LABEL: llvm.func @d_sweep
 attn.program @d_sweep role<sweep> of @d {
-  // CANON: %[[LENGTH:.*]] = arith.maxsi
+  // CANON: %[[GIVEN:.*]] = arith.maxsi
+  // CANON: %[[ALL:.*]] = arith.addi %[[GIVEN]], %c2_i32
+  // CANON: %[[LENGTH:.*]] = arith.minsi %[[ALL]]
   // CANON: %[[CONTEXT:.*]] = arith.maxsi
   %c0 = arith.constant 0 : i32
   // CANON: %[[PAGED:.*]] = arith.cmpi sgt, %[[CONTEXT]], %c0_i32
