@@ -7,6 +7,8 @@
 
 #include "codegen/TilesToHost.h"
 
+#include "codegen/Schedule.h"
+
 #include "codegen/TilesToHostProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,30 +31,8 @@ namespace {
 /// Axes of a spec that this lowering does not cover are refused here too, so
 /// that no pipeline can compute something else than the spec says.
 LogicalResult checkPlan(KernelOp plan) {
-  auto refuse = [&](const Twine &what) {
-    InFlightDiagnostic error = plan.emitOpError("the host lowering does not ");
-    error << "cover " << what;
-    return error;
-  };
-  for (StorageAttr storage : {plan.getKeys(), plan.getValues()}) {
-    ElementKind kind = storage.getElement();
-    if (kind != ElementKind::BF16 && kind != ElementKind::FP16)
-      return refuse("storage '" + stringifyElementKind(kind) + "'");
-    if (storage.getScale() != ScaleKind::None ||
-        storage.getRotation() != Rotation::None)
-      return refuse("scaled or rotated storage");
-  }
-  if (plan.getSees().getSuffix() == SuffixKind::Ancestors)
-    return refuse("suffix 'ancestors'");
-  if (plan.getPaging().getRing())
-    return refuse("'ring' paging");
-  if (plan.getPaging().getIds() != IndexKind::I32)
-    return refuse("page ids other than i32");
-  if (plan.getSoftcap() || plan.getSink() || plan.getLatent() ||
-      !plan.getScore().empty())
-    return refuse("'softcap', 'sink', 'latent' or a score region");
-  if (plan.getValueDim() != plan.getHeads().getDim())
-    return refuse("a 'value_dim' other than 'dim'");
+  if (failed(checkCovered(plan)))
+    return failure();
   int64_t keyTile = plan.getScheduleOrDefault().getKeyTile();
   if (keyTile <= 0)
     return plan.emitOpError("expected a plan with a 'key_tile'");
@@ -60,7 +40,8 @@ LogicalResult checkPlan(KernelOp plan) {
   int64_t page = plan.getPaging().getPage();
   if (page && (!llvm::isPowerOf2_64(page) ||
                (keyTile % page != 0 && page % keyTile != 0)))
-    return refuse("pages of ") << page << " keys in tiles of " << keyTile;
+    return plan.emitOpError("the host lowering does not cover pages of ")
+           << page << " keys in tiles of " << keyTile;
   return success();
 }
 

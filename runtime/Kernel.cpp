@@ -134,6 +134,19 @@ static Status checkWorkspace(const KernelInfo &info, int64_t batch,
                     "batch or fewer splits work");
 }
 
+Workspace tokentile::workspaceOf(const KernelInfo &info, int32_t batch,
+                                 int32_t splits) {
+  Workspace workspace;
+  if (splits == 1)
+    return workspace;
+  int64_t rows = int64_t(batch) * info.kvHeads * splits * info.paddedRows;
+  workspace.statsOffset =
+      alignTo256(rows * info.headDim * int64_t(sizeof(float)));
+  workspace.bytes =
+      workspace.statsOffset + alignTo256(rows * 2 * int64_t(sizeof(float)));
+  return workspace;
+}
+
 StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   const KernelInfo &info = kernel.info();
   if (bounds.batch < 1 || bounds.batch > maxGridYZ)
@@ -163,12 +176,9 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
     if (Status status = checkWorkspace(info, bounds.batch, plan.splits);
         !status.ok())
       return status;
-    int64_t partialRows =
-        int64_t(bounds.batch) * info.kvHeads * plan.splits * info.paddedRows;
-    plan.statsOffset =
-        alignTo256(partialRows * info.headDim * int64_t(sizeof(float)));
-    plan.workspaceBytes =
-        plan.statsOffset + alignTo256(partialRows * 2 * int64_t(sizeof(float)));
+    Workspace workspace = workspaceOf(info, bounds.batch, plan.splits);
+    plan.statsOffset = workspace.statsOffset;
+    plan.workspaceBytes = workspace.bytes;
   }
   return plan;
 }

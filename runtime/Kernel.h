@@ -85,6 +85,14 @@ struct Plan {
   int64_t statsOffset = 0;
 };
 
+/// The workspace of one launch: partial outputs, then partial statistics at
+/// `statsOffset`, `bytes` in all; nothing with one split.
+struct Workspace {
+  int64_t statsOffset = 0;
+  int64_t bytes = 0;
+};
+Workspace workspaceOf(const KernelInfo &info, int32_t batch, int32_t splits);
+
 /// Shared memory that lets no multiprocessor hold more than its share of
 /// `blocks` merge blocks, at least what the kernel needs.
 int32_t spreadMergeBytes(const KernelInfo &info, int64_t blocks,

@@ -26,15 +26,6 @@ private:
   llvm::raw_string_ostream stream;
 };
 
-/// As runtime/README.md lays a workspace out.
-int64_t workspaceBytes(const KernelInfo &info, int32_t batch, int32_t splits) {
-  if (splits == 1)
-    return 0;
-  int64_t rows = int64_t(batch) * info.kvHeads * splits * info.paddedRows;
-  return llvm::alignTo(rows * info.headDim * 4, 256) +
-         llvm::alignTo(rows * 2 * 4, 256);
-}
-
 /// Keys of one request that at least one row sees.
 int64_t visibleKeys(const KernelInfo &info, const ExplainedLaunch &launch) {
   int64_t keys = int64_t(launch.context) + info.tokens;
@@ -80,7 +71,7 @@ std::string tokentile::explain(const CompileResult &result,
   lines.add("splits", splits);
   lines.add("blocks",
             int64_t(splits) * info.kvHeads * info.rowBlocks * launch.batch);
-  lines.add("workspace_bytes", workspaceBytes(info, launch.batch, splits));
+  lines.add("workspace_bytes", workspaceOf(info, launch.batch, splits).bytes);
   lines.add("key_bytes_read", sweepBytes * info.sweeps);
   if (!chip.isHost())
     lines.add("key_read_microseconds_at_best",
