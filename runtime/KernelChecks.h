@@ -17,6 +17,12 @@ inline bool maySplit(const KernelInfo &info) {
 /// device: its chip, its threads and its shared memory. Names both values.
 Status checkLoadable(const KernelInfo &info, const DeviceFacts &facts);
 
+/// Makes strides of the key or value pool explicit that are 0, in bytes, as
+/// documented at PageOrder; `slot` is the stride of keys in a page, `field`
+/// "key" or "value" for the message.
+Status setPoolStrides(const KernelInfo &info, int32_t poolPages, int64_t slot,
+                      const char *field, int64_t &page, int64_t &head);
+
 } // namespace tokentile
 
 #endif // TOKENTILE_RUNTIME_KERNELCHECKS_H

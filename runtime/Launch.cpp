@@ -1,6 +1,7 @@
 //===- Launch.cpp - Checks and arguments of a launch ----------------------===//
 
 #include "runtime/Kernel.h"
+#include "runtime/KernelChecks.h"
 
 using namespace tokentile;
 
@@ -114,32 +115,6 @@ Status setRowStrides(const Plan &plan, const LaunchArgs &args, bool headMajor,
   return Status();
 }
 
-/// The strides of the key or value pool, as documented at PageOrder.
-Status setPoolStrides(const KernelInfo &info, int32_t poolPages, int64_t slot,
-                      const char *field, int64_t &page, int64_t &head) {
-  int64_t pageBytes = info.pageSize * slot;
-  switch (info.pageOrder) {
-  case PageOrder::PageMajor:
-    head = head ? head : pageBytes;
-    page = page ? page : pageBytes * info.kvHeads;
-    return Status();
-  case PageOrder::HeadMajor:
-    page = page ? page : pageBytes;
-    if (!head && poolPages == 0)
-      return invalid("head-major pages need poolPages or " +
-                     std::string(field) + "HeadStride");
-    head = head ? head : page * poolPages;
-    return Status();
-  case PageOrder::TokenMajor:
-    page = page ? page : pageBytes;
-    break;
-  case PageOrder::Contiguous:
-    break;
-  }
-  head = head ? head : info.headDim * elementBytes;
-  return Status();
-}
-
 /// The parameter block, with every stride made explicit.
 StatusOr<KernelArgs> makeKernelArgs(const Plan &plan, const LaunchArgs &args) {
   const KernelInfo &info = plan.kernel->info();
@@ -198,6 +173,32 @@ StatusOr<KernelArgs> makeKernelArgs(const Plan &plan, const LaunchArgs &args) {
 }
 
 } // namespace
+
+Status tokentile::setPoolStrides(const KernelInfo &info, int32_t poolPages,
+                                 int64_t slot, const char *field, int64_t &page,
+                                 int64_t &head) {
+  int64_t pageBytes = info.pageSize * slot;
+  switch (info.pageOrder) {
+  case PageOrder::PageMajor:
+    head = head ? head : pageBytes;
+    page = page ? page : pageBytes * info.kvHeads;
+    return Status();
+  case PageOrder::HeadMajor:
+    page = page ? page : pageBytes;
+    if (!head && poolPages == 0)
+      return invalid("head-major pages need poolPages or " +
+                     std::string(field) + "HeadStride");
+    head = head ? head : page * poolPages;
+    return Status();
+  case PageOrder::TokenMajor:
+    page = page ? page : pageBytes;
+    break;
+  case PageOrder::Contiguous:
+    break;
+  }
+  head = head ? head : info.headDim * elementBytes;
+  return Status();
+}
 
 Status tokentile::launch(const Plan &plan, const LaunchArgs &args,
                          Stream &stream) {
