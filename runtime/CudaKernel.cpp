@@ -120,6 +120,7 @@ private:
     if (Status status = owner.bind(); !status.ok())
       return status;
     CUstream handle = static_cast<CudaStream &>(stream).handle();
+    stream.tally().kernelLaunches += plan.splits > 1 ? 2 : 1;
     // The driver reads the block before the launch returns.
     void *params[] = {const_cast<KernelArgs *>(&args)};
     if (Status status = launchFunction(
@@ -152,6 +153,7 @@ public:
                     "kernel and stream belong to different devices");
     if (Status status = owner.bind(); !status.ok())
       return status;
+    stream.tally().kernelLaunches += 1;
     return launchFunction(owner.driver(), function, grid, block, sharedBytes,
                           static_cast<CudaStream &>(stream).handle(), params,
                           /*overlap=*/false);

@@ -54,6 +54,7 @@ Status CudaGraph::replay(Stream &stream) {
     return Status(StatusCode::InvalidArgument,
                   "graph and stream belong to different devices");
   CUstream handle = static_cast<CudaStream &>(stream).handle();
+  count(stream);
   return bound(owner, "cuGraphLaunch",
                [&](const Driver &d) { return d.cuGraphLaunch(graph, handle); });
 }
@@ -83,17 +84,20 @@ Status CudaStream::synchronize() {
     return Status(StatusCode::FailedPrecondition,
                   "stream cannot be synchronized while it is capturing; end "
                   "the capture first");
+  tally().synchronizations += 1;
   return bound(owner, "cuStreamSynchronize",
                [&](const Driver &d) { return d.cuStreamSynchronize(stream); });
 }
 
 Status CudaStream::copyToDevice(void *to, const void *from, size_t bytes) {
+  tally().copiesToDevice += 1;
   return bound(owner, "cuMemcpyHtoDAsync", [&](const Driver &d) {
     return d.cuMemcpyHtoDAsync_v2(address(to), from, bytes, stream);
   });
 }
 
 Status CudaStream::copyToHost(void *to, const void *from, size_t bytes) {
+  tally().copiesToHost += 1;
   return bound(owner, "cuMemcpyDtoHAsync", [&](const Driver &d) {
     return d.cuMemcpyDtoHAsync_v2(to, address(from), bytes, stream);
   });
@@ -132,9 +136,12 @@ Status CudaStream::beginCapture() {
   if (*recording)
     return Status(StatusCode::FailedPrecondition,
                   "stream is capturing already; end that capture first");
-  return bound(owner, "cuStreamBeginCapture", [&](const Driver &d) {
+  Status status = bound(owner, "cuStreamBeginCapture", [&](const Driver &d) {
     return d.cuStreamBeginCapture_v2(stream, captureThreadLocal);
   });
+  if (status.ok())
+    startTally();
+  return status;
 }
 
 StatusOr<std::unique_ptr<Graph>> CudaStream::endCapture() {
@@ -144,6 +151,8 @@ StatusOr<std::unique_ptr<Graph>> CudaStream::endCapture() {
   if (!*recording)
     return Status(StatusCode::FailedPrecondition,
                   "stream is not capturing; begin a capture first");
+  StreamCounters recorded = endTally();
+  tally().captures += 1;
   CUgraph graph = nullptr;
   if (Status status = bound(owner, "cuStreamEndCapture",
                             [&](const Driver &d) {
@@ -158,5 +167,6 @@ StatusOr<std::unique_ptr<Graph>> CudaStream::endCapture() {
   owner.driver().cuGraphDestroy(graph);
   if (!status.ok())
     return status;
-  return std::unique_ptr<Graph>(std::make_unique<CudaGraph>(owner, executable));
+  return std::unique_ptr<Graph>(
+      std::make_unique<CudaGraph>(owner, executable, recorded));
 }

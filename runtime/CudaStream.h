@@ -28,8 +28,9 @@ private:
 
 class CudaGraph final : public Graph {
 public:
-  CudaGraph(CudaDevice &owner, cuda::CUgraphExec graph)
-      : owner(owner), graph(graph) {}
+  CudaGraph(CudaDevice &owner, cuda::CUgraphExec graph,
+            const StreamCounters &recorded)
+      : Graph(recorded), owner(owner), graph(graph) {}
   ~CudaGraph() override;
   Status replay(Stream &stream) override;
 

@@ -17,6 +17,14 @@ Buffer::~Buffer() {
 
 Event::~Event() = default;
 Graph::~Graph() = default;
+
+void Graph::count(Stream &stream) const {
+  StreamCounters &total = stream.tally();
+  total.graphLaunches += 1;
+  total.copiesToDevice += recorded.copiesToDevice;
+  total.copiesToHost += recorded.copiesToHost;
+}
+
 Stream::~Stream() = default;
 Device::~Device() = default;
 RawKernel::~RawKernel() = default;

@@ -102,14 +102,35 @@ public:
 
 class Stream;
 
+/// What a stream has done. Copies of a graph count each time it is replayed,
+/// its kernels do not: they are not launched one by one.
+struct StreamCounters {
+  int64_t graphLaunches = 0;
+  /// Kernels launched outside graphs.
+  int64_t kernelLaunches = 0;
+  int64_t copiesToDevice = 0;
+  int64_t copiesToHost = 0;
+  /// Waits of the host for the stream.
+  int64_t synchronizations = 0;
+  int64_t captures = 0;
+};
+
 /// Recorded work that can be replayed any number of times. Pointers and
 /// scalars are those of the recording; the memory they name is read at replay.
 /// Kernels and memory that the work uses must outlive the graph.
 class Graph {
 public:
+  explicit Graph(const StreamCounters &recorded) : recorded(recorded) {}
   virtual ~Graph();
   /// Queues the work on `stream`, which may itself not be capturing.
   virtual Status replay(Stream &stream) = 0;
+
+protected:
+  /// For devices: counts one replay on `stream`.
+  void count(Stream &stream) const;
+
+private:
+  StreamCounters recorded;
 };
 
 /// A queue of work in order. Calls queue and return; on the host the work is
@@ -119,6 +140,10 @@ public:
   explicit Stream(Device &owner) : owner(owner) {}
   virtual ~Stream();
   Device &device() const { return owner; }
+  /// Counted since the stream was made; what is recorded is not done.
+  const StreamCounters &counters() const { return done; }
+  /// For devices: where to count what is queued now.
+  StreamCounters &tally() { return recording ? recorded : done; }
   /// The CUstream of a CUDA device, null on the host.
   virtual void *native() const = 0;
 
@@ -145,8 +170,22 @@ public:
   /// Ends recording and instantiates what was recorded.
   virtual StatusOr<std::unique_ptr<Graph>> endCapture() = 0;
 
+protected:
+  /// For devices: a capture that began, and what it recorded when it ended.
+  void startTally() {
+    recording = true;
+    recorded = StreamCounters();
+  }
+  StreamCounters endTally() {
+    recording = false;
+    return recorded;
+  }
+
 private:
   Device &owner;
+  bool recording = false;
+  StreamCounters done;
+  StreamCounters recorded;
 };
 
 /// A machine that runs kernels.

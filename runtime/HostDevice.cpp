@@ -36,8 +36,9 @@ public:
 
 class HostGraph final : public Graph {
 public:
-  HostGraph(Device &owner, std::vector<HostCommand> commands)
-      : owner(owner), commands(std::move(commands)) {}
+  HostGraph(Device &owner, std::vector<HostCommand> commands,
+            const StreamCounters &recorded)
+      : Graph(recorded), owner(owner), commands(std::move(commands)) {}
 
   Status replay(Stream &stream) override {
     if (&stream.device() != &owner)
@@ -49,8 +50,8 @@ public:
                     "graph cannot be replayed on a stream that is capturing; "
                     "end the capture first");
     for (const HostCommand &command : commands)
-      if (Status status = host.submit(command); !status.ok())
-        return status;
+      command();
+    count(stream);
     return Status();
   }
 
@@ -98,6 +99,11 @@ private:
 } // namespace
 
 Status HostStream::submit(HostCommand command) {
+  tally().kernelLaunches += 1;
+  return queue(std::move(command));
+}
+
+Status HostStream::queue(HostCommand command) {
   if (recording)
     recording->push_back(std::move(command));
   else
@@ -110,23 +116,26 @@ Status HostStream::synchronize() {
     return Status(StatusCode::FailedPrecondition,
                   "stream cannot be synchronized while it is capturing; end "
                   "the capture first");
+  tally().synchronizations += 1;
   return Status();
 }
 
 Status HostStream::copyToDevice(void *to, const void *from, size_t bytes) {
+  tally().copiesToDevice += 1;
   return copyOnDevice(to, from, bytes);
 }
 
 Status HostStream::copyToHost(void *to, const void *from, size_t bytes) {
+  tally().copiesToHost += 1;
   return copyOnDevice(to, from, bytes);
 }
 
 Status HostStream::copyOnDevice(void *to, const void *from, size_t bytes) {
-  return submit([=] { std::memcpy(to, from, bytes); });
+  return queue([=] { std::memcpy(to, from, bytes); });
 }
 
 Status HostStream::fill(void *to, uint8_t value, size_t bytes) {
-  return submit([=] { std::memset(to, value, bytes); });
+  return queue([=] { std::memset(to, value, bytes); });
 }
 
 Status HostStream::record(Event &event) {
@@ -142,6 +151,7 @@ Status HostStream::beginCapture() {
     return Status(StatusCode::FailedPrecondition,
                   "stream is capturing already; end that capture first");
   recording.emplace();
+  startTally();
   return Status();
 }
 
@@ -150,8 +160,9 @@ StatusOr<std::unique_ptr<Graph>> HostStream::endCapture() {
     return Status(StatusCode::FailedPrecondition,
                   "stream is not capturing; begin a capture first");
   std::unique_ptr<Graph> graph =
-      std::make_unique<HostGraph>(device(), std::move(*recording));
+      std::make_unique<HostGraph>(device(), std::move(*recording), endTally());
   recording.reset();
+  tally().captures += 1;
   return graph;
 }
 

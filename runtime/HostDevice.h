@@ -23,7 +23,7 @@ using HostCommand = std::function<void()>;
 class HostStream final : public Stream {
 public:
   using Stream::Stream;
-  /// Runs `command` now, or records it while capturing.
+  /// Runs `command` now, or records it while capturing. Counts as a launch.
   Status submit(HostCommand command);
   bool capturing() const { return recording.has_value(); }
 
@@ -39,6 +39,8 @@ public:
   StatusOr<std::unique_ptr<Graph>> endCapture() override;
 
 private:
+  Status queue(HostCommand command);
+
   /// The commands recorded so far; empty unless capturing.
   std::optional<std::vector<HostCommand>> recording;
 };
