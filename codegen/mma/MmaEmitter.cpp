@@ -72,13 +72,10 @@ LogicalResult MmaEmitter::emit() {
 }
 
 LogicalResult MmaEmitter::emitBlock(Block &block) {
-  for (Operation &op : block.without_terminator())
-    if (failed(emitOp(op)))
+  for (Operation &op : block)
+    if (!isa<scf::YieldOp>(op) && failed(emitOp(op)))
       return failure();
-  if (block.empty())
-    return success();
-  Operation &last = block.back();
-  return isa<scf::YieldOp>(last) ? success() : emitOp(last);
+  return success();
 }
 
 LogicalResult MmaEmitter::emitOp(Operation &op) {
