@@ -82,12 +82,8 @@ StatusOr<AppendArgs> tokentile::appendArgsFor(const KernelInfo &info,
 }
 
 StatusOr<Appender> Appender::create(Device &device) {
-  StatusOr<std::string> cubin = serviceCubin(device);
-  if (!cubin.ok())
-    return cubin.status();
   StatusOr<ServiceKernel<AppendArgs>> kernel =
-      ServiceKernel<AppendArgs>::create(device, *cubin, "tokentile_append",
-                                        services::append);
+      ServiceKernel<AppendArgs>::create(device, "append", services::append);
   if (!kernel.ok())
     return kernel.status();
   return Appender(*std::move(kernel));

@@ -130,6 +130,19 @@ public:
     return mirror.device(firstWord[table]);
   }
   int64_t stride(int32_t table) const { return specs[table].entries; }
+  const TableSpec &spec(int32_t table) const { return specs[table]; }
+  /// For kernels that advance lengths and swap states of a step themselves, of
+  /// which `commit` is then told.
+  int32_t *writableLengths() { return mirror.device(0); }
+  int32_t *writableTable(int32_t table) {
+    return mirror.device(firstWord[table]);
+  }
+
+  /// The most rows of a request, which its linear tables bound.
+  int64_t capacity() const;
+  /// The most rows of a proposal, which states and rings bound.
+  int32_t proposalLimit() const;
+  int32_t tables() const { return int32_t(specs.size()); }
 
 private:
   struct Request {
@@ -158,6 +171,7 @@ private:
               std::vector<TableSpec> specs);
   static Status checkSpec(const PagePool &pool, int32_t table,
                           const TableSpec &spec);
+  static int32_t proposalLimit(const TableSpec &spec);
 
   int64_t word(int32_t table, int32_t slot, int32_t index) const {
     return firstWord[table] + int64_t(slot) * specs[table].entries + index;

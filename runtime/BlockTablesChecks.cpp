@@ -125,15 +125,36 @@ Status BlockTables::checkRows(int32_t slot, int32_t rows,
                       "; finish it or make the tables longer");
     if (!speculative)
       continue;
-    bool bounded = spec.kind == TableKind::State ? spec.entries > 1
-                                                 : spec.uncommittedRows > 0;
-    int32_t limit =
-        spec.kind == TableKind::State ? spec.entries : spec.uncommittedRows;
-    if (bounded && rows > limit)
+    int32_t limit = proposalLimit(spec);
+    if (rows > limit)
       return fail(slot, StatusCode::OutOfRange,
                   std::to_string(rows) + " proposed rows exceed its " + table +
                       ", which takes " + std::to_string(limit) +
                       " uncommitted ones");
   }
   return Status();
+}
+
+int64_t BlockTables::capacity() const {
+  int64_t rows = std::numeric_limits<int32_t>::max();
+  for (const TableSpec &spec : specs)
+    if (spec.kind == TableKind::Linear)
+      rows = std::min(rows, int64_t(spec.entries) * spec.pageTokens);
+  return rows;
+}
+
+/// The most proposed rows that a table takes.
+int32_t BlockTables::proposalLimit(const TableSpec &spec) {
+  if (spec.kind == TableKind::State && spec.entries > 1)
+    return spec.entries;
+  if (spec.kind == TableKind::Ring && spec.uncommittedRows > 0)
+    return spec.uncommittedRows;
+  return std::numeric_limits<int32_t>::max();
+}
+
+int32_t BlockTables::proposalLimit() const {
+  int32_t rows = std::numeric_limits<int32_t>::max();
+  for (const TableSpec &spec : specs)
+    rows = std::min(rows, proposalLimit(spec));
+  return rows;
 }

@@ -34,6 +34,15 @@ public:
   using HostFunction = void (*)(const services::Team &team, const Args &args,
                                 int32_t x, int32_t y, int32_t z);
 
+  /// One of the services: `name` is that of its function.
+  static StatusOr<ServiceKernel> create(Device &device, const char *name,
+                                        HostFunction function) {
+    StatusOr<std::string> cubin = serviceCubin(device);
+    if (!cubin.ok())
+      return cubin.status();
+    return create(device, *cubin, std::string("tokentile_") + name, function);
+  }
+
   /// On CUDA loads `symbol` of `cubin`; on the host takes `function`, and
   /// `cubin` may be empty.
   static StatusOr<ServiceKernel> create(Device &device,

@@ -6,17 +6,18 @@
 // activations and attention launches. A model is a few calls that queue work on
 // a stream:
 //
-//   prompt step   forward -> accept -> append
+//   prompt step   forward -> append
 //   decode step   propose -> forward -> accept -> append
 //
-// where accept is the decoder's. Each call is made once for each shape, while
-// the stream captures, and its work is then replayed for every step. So a call
-// must queue the same work whatever the batch holds: it allocates nothing, does
-// not synchronize, and reads nothing of the step on the host. `prepare` is
-// where plans are made and memory is allocated. Before it captures a shape the
-// decoder makes the same calls once uncaptured on a batch of padding only, so
-// that libraries load what they load lazily. On the host, work is a closure
-// with its arguments captured by value (HostStream::submit).
+// where accept is the decoder's. Prompt steps make no logits: the last token of
+// a prompt is the anchor of the first decode step. Each call is made once for
+// each shape, while the stream captures, and its work is then replayed for
+// every step. So a call must queue the same work whatever the batch holds: it
+// allocates nothing, does not synchronize, and reads nothing of the step on the
+// host. `prepare` is where plans are made and memory is allocated. Before it
+// captures a shape the decoder makes the same calls once uncaptured on a batch
+// of padding only, so that libraries load what they load lazily. On the host,
+// work is a closure with its arguments captured by value (HostStream::submit).
 //
 // Rows. A step has batch * width rows, row (b, i) at index b * width + i, as
 // generated kernels with counted columns have their query rows. Request b uses
@@ -94,11 +95,9 @@ struct StepBatch {
   /// By page class of the pool.
   std::vector<StepTable> tables;
 
-  /// Written by forward, float [batch, logitRows, vocabulary]. With logitRows
-  /// == width: those of every row. With logitRows == 1 (prompt steps): those
-  /// of row (b, columns[b] - 1). Not finite is an error of the request.
+  /// Written by forward, float [batch, width, vocabulary]; null in prompt
+  /// steps. NaN or plus infinity is an error of the request.
   float *logits = nullptr;
-  int32_t logitRows = 0;
 
   /// 0 for greedy, else the divisor of the logits, [batch]. For `propose`.
   const float *temperatures = nullptr;

@@ -34,9 +34,7 @@ public:
   Status upload(Stream &stream);
 
   /// Where the device has word `word`.
-  const int32_t *device(int64_t word) const {
-    return buffer.as<int32_t>() + word;
-  }
+  int32_t *device(int64_t word) const { return buffer.as<int32_t>() + word; }
 
 private:
   static constexpr int64_t blockWords = 64;

@@ -36,22 +36,24 @@ TOKENTILE_SERVICE Random4 philox(uint64_t seed, Random4 counter) {
   return counter;
 }
 
+/// Four numbers of a position: those with indices 4 * quad .. 4 * quad + 3.
+TOKENTILE_SERVICE Random4 random4(uint64_t seed, int32_t position,
+                                  Purpose purpose, int32_t quad) {
+  return philox(seed,
+                {{uint32_t(position), uint32_t(purpose), uint32_t(quad), 0}});
+}
+
 /// Uniform in the open interval (0, 1), in steps of 2^-32 near 0.
-TOKENTILE_SERVICE float uniform(uint64_t seed, int32_t position,
-                                Purpose purpose, int32_t index = 0) {
-  Random4 counter = {
-      {uint32_t(position), uint32_t(purpose), uint32_t(index) / 4, 0}};
-  uint32_t word = philox(seed, counter).words[index % 4];
+TOKENTILE_SERVICE float uniform(uint32_t word) {
   float value = (float(word) + 0.5f) * 2.3283064365386963e-10f; // 2^-32
   return value < 0.99999994f ? value : 0.99999994f;             // 1 - 2^-24
 }
 
 /// Noise of the Gumbel-max trick: the index with the greatest log weight plus
 /// noise is drawn in proportion to the weights, which need not sum to one.
-TOKENTILE_SERVICE float gumbel(uint64_t seed, int32_t position, Purpose purpose,
-                               int32_t index) {
+TOKENTILE_SERVICE float gumbel(uint32_t word) {
   // The greatest noise comes from numbers near 0, where they are dense.
-  return -logf(-log1pf(-uniform(seed, position, purpose, index)));
+  return -logf(-log1pf(-uniform(word)));
 }
 
 } // namespace tokentile::services

@@ -19,7 +19,7 @@
 #define TOKENTILE_RUNTIME_SERVICES_TEAM_H
 
 #ifdef __CUDACC_RTC__
-#define TOKENTILE_SERVICE __device__ __forceinline__
+#define TOKENTILE_SERVICE __device__ inline
 using int32_t = int;
 using uint32_t = unsigned;
 using uint16_t = unsigned short;
@@ -34,8 +34,8 @@ using uint64_t = unsigned long long;
 
 namespace tokentile::services {
 
-/// Threads of a block on CUDA: a multiple of 32, at most 1024.
-constexpr int32_t teamThreads = 256;
+/// The most threads of a block on CUDA; a block has a multiple of 32.
+constexpr int32_t teamThreads = 1024;
 
 /// A candidate of a search for the greatest value. Of equal values the lowest
 /// index wins, so the result does not depend on who searched where.
