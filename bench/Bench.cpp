@@ -70,8 +70,7 @@ StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
     args->workspaceBytes = planned->workspaceBytes;
     launches.push_back({*planned, *args});
     if (before == 0) {
-      record.kernel = info.name;
-      record.rows = info.rows;
+      record.kernel = info;
       record.splits = planned->splits;
       record.bytes = uniqueBytes(info, shape);
     }

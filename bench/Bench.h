@@ -15,12 +15,12 @@ namespace tokentile {
 
 /// One line of the table.
 struct BenchRecord {
-  std::string kernel;
+  /// The kernel; of several launches the first one's.
+  KernelInfo kernel;
   /// "one launch", or "chunks of C": as many launches as C goes into the
   /// tokens, rounded up, each of which sweeps all keys.
   std::string mode;
   Shape shape;
-  int32_t rows = 0;
   /// Times the keys are read in all.
   int32_t sweeps = 1;
   int32_t splits = 1;

@@ -2,6 +2,7 @@
 
 #include "bench/Report.h"
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -31,49 +32,78 @@ std::string tokentile::tableLine(const BenchRecord &record) {
       line, sizeof(line),
       "%6d %8d %5d %-10s %-12s %4d %6d %6d %9.1f %5.1f%% %9.1f %7.0f %s",
       record.shape.tokens, record.shape.context, record.shape.batch,
-      tableName(record.shape.table), record.mode.c_str(), record.rows,
+      tableName(record.shape.table), record.mode.c_str(), record.kernel.rows,
       record.sweeps, record.splits, record.timing.median,
       record.timing.spreadPercent, record.bytes / 1e6,
       record.gigabytesPerSecond(), floor);
   return line;
 }
 
-static Json timingJson(const Timing &timing) {
-  return {{"median_us", timing.median},
-          {"min_us", timing.min},
-          {"p95_us", timing.p95},
-          {"spread_percent", timing.spreadPercent}};
+/// Device events tick every 32 ns; more digits would only look exact.
+static double rounded(double microseconds) {
+  return std::round(microseconds * 1e3) / 1e3;
 }
 
-std::string tokentile::toJson(const DeviceFacts &device, double nothing,
-                              int samples,
-                              const std::vector<BenchRecord> &records) {
-  Json list = Json::array();
+static Json timingJson(const Timing &timing) {
+  return {{"median_us", rounded(timing.median)},
+          {"min_us", rounded(timing.min)},
+          {"p95_us", rounded(timing.p95)},
+          {"spread_percent", rounded(timing.spreadPercent)}};
+}
+
+static const char *layoutName(PageOrder order) {
+  switch (order) {
+  case PageOrder::PageMajor:
+    return "page_major";
+  case PageOrder::HeadMajor:
+    return "head_major";
+  case PageOrder::TokenMajor:
+    return "nhd";
+  case PageOrder::Contiguous:
+    return "contiguous";
+  }
+  return "?";
+}
+
+static Json kernelJson(const KernelInfo &info) {
+  bool isCausal = info.spec.find("suffix causal") != std::string::npos;
+  return {{"peer", "tokentile"},
+          {"kernel", info.name},
+          {"query_heads", info.queryHeads},
+          {"kv_heads", info.kvHeads},
+          {"head_dim", info.headDim},
+          {"causal", isCausal},
+          {"window", info.window},
+          {"page", info.pageSize},
+          {"layout", layoutName(info.pageOrder)},
+          {"rows", info.rows}};
+}
+
+std::string tokentile::toJsonLines(const DeviceFacts &device, double nothing,
+                                   int samples,
+                                   const std::vector<BenchRecord> &records) {
+  std::string lines;
   for (const BenchRecord &record : records) {
-    Json json = {{"kernel", record.kernel},
-                 {"mode", record.mode},
+    Json json = kernelJson(record.kernel);
+    json.update({{"mode", record.mode},
                  {"tokens", record.shape.tokens},
                  {"context", record.shape.context},
                  {"batch", record.shape.batch},
                  {"table", tableName(record.shape.table)},
-                 {"rows", record.rows},
                  {"sweeps", record.sweeps},
                  {"splits", record.splits},
                  {"bytes", record.bytes},
-                 {"time", timingJson(record.timing)},
-                 {"gigabytes_per_second", record.gigabytesPerSecond()}};
+                 {"time", timingJson(record.timing)}});
     if (record.floor) {
       json["floor"] = timingJson(record.floor->timing);
       json["floor_shape"] = record.floor->shape;
     }
-    list.push_back(std::move(json));
+    json.update({{"device", device.name},
+                 {"chip", device.chip},
+                 {"cache", device.kind == DeviceKind::Cuda ? "cold" : "warm"},
+                 {"samples", samples},
+                 {"empty_kernel_us", rounded(nothing)}});
+    lines += json.dump() + "\n";
   }
-  Json json = {{"device", device.name},
-               {"chip", device.chip},
-               {"multiprocessors", device.multiprocessors},
-               {"cache", device.kind == DeviceKind::Cuda ? "cold" : "warm"},
-               {"samples", samples},
-               {"empty_kernel_us", nothing},
-               {"records", std::move(list)}};
-  return json.dump(2) + "\n";
+  return lines;
 }

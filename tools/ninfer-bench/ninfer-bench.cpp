@@ -197,8 +197,8 @@ StatusOr<int> run(Options &options) {
       }
   if (options.json.empty())
     return 0;
-  Status written =
-      writeText(options.json, toJson(facts, nothing, options.samples, records));
+  Status written = writeText(
+      options.json, toJsonLines(facts, nothing, options.samples, records));
   if (!written.ok())
     return written;
   return 0;
@@ -228,6 +228,7 @@ int main(int argc, char **argv) {
   app.add_option("--baseline", options.baseline,
                  "chunked:C also times launches of C tokens each");
   app.add_flag("--no-floor", options.noFloor, "Do not measure the loads alone");
-  app.add_option("--json", options.json, "File for the figures as JSON");
+  app.add_option("--json", options.json,
+                 "File for the figures, one JSON object a line");
   return runTool(app, argc, argv, [&] { return run(options); });
 }
