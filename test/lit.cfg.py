@@ -2,9 +2,11 @@
 
 Features a test may ask for with REQUIRES:
   ptxas   an assembler of CUDA 13 or newer was found (%ptxas)
+  matplotlib  the Python that runs lit has it
   gpu     TOKENTILE_TEST_GPU=1 says that a GPU may be used
 """
 
+import importlib.util
 import os
 import re
 import shutil
@@ -49,6 +51,9 @@ ptxas = find_ptxas()
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+
+if importlib.util.find_spec("matplotlib"):
+    config.available_features.add("matplotlib")
 
 if os.environ.get("TOKENTILE_TEST_GPU") == "1":
     config.available_features.add("gpu")
