@@ -29,7 +29,7 @@ public:
 
   /// One step of `width` rows a request: `tokens` by request, of which the
   /// first `kept` are committed and appended to the draft. Logits of every row
-  /// of each request, or of the last live row of a prompt.
+  /// of each request, none of a prompt step.
   std::vector<Rows> step(const std::vector<std::vector<int32_t>> &tokens,
                          const std::vector<int32_t> &kept, int32_t width,
                          bool prompt) {
@@ -46,12 +46,11 @@ public:
     int32_t vocabulary = rig->getTarget().vocabulary();
     std::vector<Rows> logits(batch);
     for (int32_t b = 0; b < batch; ++b)
-      for (int32_t i = 0; i < made.logitRows; ++i) {
+      for (int32_t i = 0; i < (prompt ? 0 : width); ++i) {
         std::vector<float> row(vocabulary);
-        expectOk(device.copyToHost(row.data(),
-                                   made.logits + (b * made.logitRows + i) *
-                                                     int64_t(vocabulary),
-                                   row.size() * sizeof(float)));
+        expectOk(device.copyToHost(
+            row.data(), made.logits + (b * width + i) * int64_t(vocabulary),
+            row.size() * sizeof(float)));
         logits[b].push_back(std::move(row));
       }
     for (int32_t b = 0; b < batch; ++b)
@@ -124,10 +123,9 @@ private:
     for (size_t c = 0; c < rig->getPlan().tables.size(); ++c)
       batch.tables.push_back(
           {tables.deviceTable(int32_t(c)), tables.stride(int32_t(c))});
-    batch.logitRows = prompt ? 1 : width;
-    batch.logits =
-        put(std::vector<float>(size_t(batch.shape.batch) * batch.logitRows *
-                               rig->getTarget().vocabulary()));
+    if (!prompt)
+      batch.logits = put(std::vector<float>(size_t(batch.shape.rows()) *
+                                            rig->getTarget().vocabulary()));
     return batch;
   }
 

@@ -113,9 +113,9 @@ void DecoderStack::logits(OpQueue &queue, const Buffer &norm, const Bf16 *head,
                           const HeadRows &rows, int32_t batch, int32_t width,
                           float *out) {
   int32_t count = batch * (rows.count ? rows.count : width);
-  queue.rmsNormRow({residual.as<float>(), norm.as<Bf16>(), rows.live,
-                    normed.as<Bf16>(), config.hidden, rows.count, width,
-                    rows.first, config.epsilon},
+  queue.rmsNormRow({residual.as<float>(), norm.as<Bf16>(), normed.as<Bf16>(),
+                    config.hidden, rows.count, width, rows.first,
+                    config.epsilon},
                    count);
   queue.linear({normed.as<Bf16>(), head, out, count, config.vocabulary,
                 config.hidden, LinearArgs::FloatResult});

@@ -18,13 +18,11 @@
 
 namespace tokentile::reference {
 
-/// Rows whose logits are wanted: all of them; or of each request `count` rows
-/// from `first` on; or its last live row.
+/// Rows whose logits are wanted: of each request `count` from `first` on, or
+/// all of them if `count` is 0.
 struct HeadRows {
   int32_t count = 0;
   int32_t first = 0;
-  /// [batch] live rows, for the last one.
-  const int32_t *live = nullptr;
 };
 
 class DecoderStack {

@@ -55,11 +55,10 @@ TOKENTILE_SERVICE void embedRow(const Team &team, const EmbedArgs &a, int32_t x,
 
 /// out[row] = x[from] / rms(x[from]) * weight. `from` is the row itself, or, if
 /// `group` is not 0, row `first + row % group` of slot row / group, whose rows
-/// are `width`. With `counts`, `first` is the slot's last live row.
+/// are `width`.
 struct RmsNormArgs {
   const float *in;
   const Bf16 *weight;
-  const int *counts;
   Bf16 *out;
   int dim;
   int group;
@@ -71,13 +70,8 @@ TOKENTILE_SERVICE void rmsNormRow(const Team &team, const RmsNormArgs &a,
                                   int32_t x, int32_t, int32_t) {
   int64_t row = x;
   int64_t from = row;
-  if (a.group) {
-    int64_t slot = row / a.group;
-    int first = a.first;
-    if (a.counts)
-      first = a.counts[slot] > 0 ? a.counts[slot] - 1 : 0;
-    from = slot * a.width + first + row % a.group;
-  }
+  if (a.group)
+    from = row / a.group * a.width + a.first + row % a.group;
   const float *in = a.in + from * a.dim;
   float sum = 0;
   for (int i = team.rank(); i < a.dim; i += team.size())

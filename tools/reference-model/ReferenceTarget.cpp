@@ -168,10 +168,8 @@ Status ReferenceTarget::forward(const StepBatch &batch, Stream &stream) {
                       int32_t(taps.size()) * hidden, int32_t(tap) * hidden},
                      rows);
   }
-  HeadRows wanted;
-  if (batch.logitRows == 1 && batch.shape.width > 1)
-    wanted = {1, 0, batch.columns};
-  stack.logits(queue, weights.norm, weights.head(), wanted, batch.shape.batch,
-               batch.shape.width, batch.logits);
+  if (batch.logits)
+    stack.logits(queue, weights.norm, weights.head(), HeadRows(),
+                 batch.shape.batch, batch.shape.width, batch.logits);
   return queue.status();
 }
