@@ -18,6 +18,17 @@ Buffer::~Buffer() {
 Event::~Event() = default;
 Graph::~Graph() = default;
 
+StreamCounters tokentile::operator-(const StreamCounters &after,
+                                    const StreamCounters &before) {
+  StreamCounters between;
+  for (auto field :
+       {&StreamCounters::graphLaunches, &StreamCounters::kernelLaunches,
+        &StreamCounters::copiesToDevice, &StreamCounters::copiesToHost,
+        &StreamCounters::synchronizations, &StreamCounters::captures})
+    between.*field = after.*field - before.*field;
+  return between;
+}
+
 void Graph::count(Stream &stream) const {
   StreamCounters &total = stream.tally();
   total.graphLaunches += 1;

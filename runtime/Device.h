@@ -114,6 +114,9 @@ struct StreamCounters {
   int64_t synchronizations = 0;
   int64_t captures = 0;
 };
+/// What was counted between two readings.
+StreamCounters operator-(const StreamCounters &after,
+                         const StreamCounters &before);
 
 /// Recorded work that can be replayed any number of times. Pointers and
 /// scalars are those of the recording; the memory they name is read at replay.

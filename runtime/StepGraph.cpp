@@ -2,9 +2,6 @@
 
 #include "runtime/StepGraph.h"
 
-#include <algorithm>
-#include <set>
-
 using namespace tokentile;
 
 namespace {
@@ -42,41 +39,11 @@ Status StepGraph::capture(const StepShape &shape,
   return Status();
 }
 
-StatusOr<StepShape> StepGraph::cover(int32_t requests, int32_t width,
-                                     bool prompt) const {
-  const StepShape *best = nullptr;
-  int32_t largest = 0;
-  std::set<int32_t> widths;
-  for (const Entry &entry : graphs) {
-    const StepShape &shape = entry.shape;
-    if (shape.prompt != prompt)
-      continue;
-    widths.insert(shape.width);
-    if (shape.width != width)
-      continue;
-    largest = std::max(largest, shape.batch);
-    if (shape.batch >= requests && (!best || shape.batch < best->batch))
-      best = &shape;
-  }
-  if (best)
-    return *best;
-  std::string wanted = describe({requests, width, prompt});
-  if (largest > 0)
-    return Status(StatusCode::OutOfRange,
-                  wanted + " exceeds the largest batch captured, " +
-                      std::to_string(largest));
-  std::string captured;
-  for (int32_t each : widths)
-    captured += (captured.empty() ? "" : ", ") + std::to_string(each);
-  return Status(StatusCode::OutOfRange,
-                wanted + " was not captured; " +
-                    (widths.empty() ? "no step like it was"
-                                    : "widths captured are " + captured));
-}
-
 Status StepGraph::replay(const StepShape &shape) {
   const Entry *entry = find(shape);
   if (!entry)
-    return Status(StatusCode::NotFound, describe(shape) + " was not captured");
+    return Status(StatusCode::NotFound,
+                  describe(shape) + " was not captured; capture it before "
+                                    "the first request");
   return entry->graph->replay(*stream);
 }

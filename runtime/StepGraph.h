@@ -27,10 +27,6 @@ public:
   Status capture(const StepShape &shape,
                  const std::function<Status(Stream &)> &work);
 
-  /// The captured shape of this width and the least batch that holds so many
-  /// requests. OutOfRange names the width or batch and those captured.
-  StatusOr<StepShape> cover(int32_t requests, int32_t width, bool prompt) const;
-
   /// Queues the work of a captured shape: one launch. NotFound otherwise.
   Status replay(const StepShape &shape);
 

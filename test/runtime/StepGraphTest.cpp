@@ -88,25 +88,6 @@ TEST_P(StepGraphTest, TemporariesMayBePoisonedAfterTheCapture) {
   EXPECT_EQ(std::vector<float>(seen.begin() + 8, seen.begin() + 12), source);
 }
 
-TEST_P(StepGraphTest, ChoosesTheLeastBatchThatHolds) {
-  auto nothing = [&](Stream &to) { return roundTrip(to); };
-  for (StepShape shape : {StepShape{8, 5, false},
-                          {1, 5, false},
-                          {2, 16, false},
-                          {4, 5, false},
-                          {1, 64, true}})
-    ASSERT_OK(graphs->capture(shape, nothing));
-  EXPECT_EQ(graphs->cover(1, 5, false)->batch, 1);
-  EXPECT_EQ(graphs->cover(2, 5, false)->batch, 4);
-  EXPECT_EQ(graphs->cover(8, 5, false)->batch, 8);
-  EXPECT_EQ(graphs->cover(1, 64, true)->batch, 1);
-  expectError(graphs->cover(9, 5, false).status(), StatusCode::OutOfRange,
-              "batch 9 and width 5 exceeds the largest batch captured, 8");
-  expectError(graphs->cover(1, 6, false).status(), StatusCode::OutOfRange,
-              "width 6 was not captured; widths captured are 5, 16");
-  expectError(graphs->replay({3, 5, false}), StatusCode::NotFound, "batch 3");
-}
-
 TEST_P(StepGraphTest, NeverCapturesTwiceNorStaysInAFailedCapture) {
   auto work = [&](Stream &to) { return roundTrip(to); };
   expectError(graphs->capture({1, 1, false},
@@ -120,6 +101,10 @@ TEST_P(StepGraphTest, NeverCapturesTwiceNorStaysInAFailedCapture) {
   expectError(graphs->capture({1, 1, false}, work),
               StatusCode::FailedPrecondition, "was captured before");
   EXPECT_EQ(graphs->captures(), 1);
+  expectError(graphs->replay({1, 2, false}), StatusCode::NotFound,
+              "decode step of batch 1 and width 2 was not captured");
+  expectError(graphs->replay({1, 1, true}), StatusCode::NotFound,
+              "prompt step");
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtime, StepGraphTest,
