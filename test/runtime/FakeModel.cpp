@@ -27,6 +27,21 @@ uint32_t hashOf(const FakeOptions &options,
   return recent.hash(state);
 }
 
+/// The model's kernels for a device, compiled once.
+std::string cubinFor(const Device &device) {
+  static std::map<std::string, std::string> cubins;
+  if (device.facts().kind == DeviceKind::Host)
+    return "";
+  std::string &cubin = cubins[device.facts().chip];
+  if (!cubin.empty())
+    return cubin;
+  StatusOr<std::string> compiled =
+      compileCuda(std::string(serviceSource) + fakeModelSource, "fake model",
+                  device.facts().chip, {"--std=c++17"});
+  EXPECT_TRUE(compiled.ok()) << compiled.status().toString();
+  return cubin = *compiled;
+}
+
 } // namespace
 
 std::vector<int32_t> test::plainDecode(const FakeOptions &options,
@@ -118,14 +133,7 @@ FakeWorld::FakeWorld(const FakeOptions &given) : options(given) {
   EXPECT_TRUE(device->fill(memory.data(), 0x5A, pool->bytes()).ok());
   tables = std::make_unique<BlockTables>(*BlockTables::create(
       *device, *pool, memory.data(), options.slots, std::move(specs)));
-  std::string cubin;
-  if (device->facts().kind == DeviceKind::Cuda) {
-    StatusOr<std::string> compiled =
-        compileCuda(std::string(serviceSource) + fakeModelSource, "fake model",
-                    device->facts().chip, {"--std=c++17"});
-    EXPECT_TRUE(compiled.ok()) << compiled.status().toString();
-    cubin = *compiled;
-  }
+  std::string cubin = cubinFor(*device);
   auto load = [&](auto &kernel, const char *symbol, auto function) {
     kernel = *ServiceKernel<FakeArgs>::create(*device, cubin, symbol, function);
   };

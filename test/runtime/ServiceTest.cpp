@@ -12,10 +12,16 @@ using namespace tokentile;
 using namespace tokentile::services;
 using namespace tokentile::test;
 
+namespace tokentile {
+/// FakeModelKernels.h as text: the GPU tests' model.
+extern const char *const fakeModelSource;
+} // namespace tokentile
+
 TEST(Services, CompileForOldAndNewChips) {
   for (const char *chip : {"sm_80", "sm_90a", "sm_121a"}) {
     StatusOr<std::string> cubin =
-        compileCuda(serviceSource, "services", chip, {"--std=c++17"});
+        compileCuda(std::string(serviceSource) + fakeModelSource, "services",
+                    chip, {"--std=c++17"});
     if (cubin.status().code() == StatusCode::Unavailable)
       GTEST_SKIP() << cubin.status().toString();
     EXPECT_TRUE(cubin.ok()) << chip << ": " << cubin.status().toString();
