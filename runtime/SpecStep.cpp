@@ -57,6 +57,8 @@ Status SpecStep::allocate(Device &device,
   int64_t support = kind == DraftDistribution::Sparse ? draft->support() : 0;
   int64_t probabilities =
       kind == DraftDistribution::Full ? vocabulary : support;
+  int64_t parts = partsOf(target.vocabulary());
+  constexpr int64_t rowStatsBytes = sizeof(RowStats);
   tableRows.resize(tables.tables());
 
   struct Need {
@@ -73,7 +75,9 @@ Status SpecStep::allocate(Device &device,
                              {&seeds, batch * 8},
                              {&accepted, batch * 4},
                              {&logits, logitRows * vocabulary * 4},
-                             {&stats, logitRows * int64_t(sizeof(RowStats))},
+                             {&partStats, logitRows * parts * rowStatsBytes},
+                             {&stats, logitRows * rowStatsBytes},
+                             {&draws, batch * parts * int64_t(sizeof(Best))},
                              {&draftProbabilities, drafts * probabilities * 4},
                              {&draftSupport, drafts * support * 4}};
   for (int32_t c = 0; c < tables.tables(); ++c)
@@ -105,6 +109,13 @@ Status SpecStep::loadKernels(Device &device) {
   if (Status status = load(beginKernel, "begin", services::begin); !status.ok())
     return status;
   if (Status status = load(statsKernel, "acceptStats", services::acceptStats);
+      !status.ok())
+    return status;
+  if (Status status =
+          load(draftsKernel, "acceptDrafts", services::acceptDrafts);
+      !status.ok())
+    return status;
+  if (Status status = load(drawKernel, "acceptDraw", services::acceptDraw);
       !status.ok())
     return status;
   return load(acceptKernel, "accept", services::accept);
@@ -186,7 +197,9 @@ Status SpecStep::accept(const StepBatch &batch, Stream &stream) const {
   args.columns = batch.columns;
   args.lengths = batch.lengths;
   args.logits = batch.logits;
+  args.partStats = partStats.as<RowStats>();
   args.stats = stats.as<RowStats>();
+  args.draws = draws.as<Best>();
   args.draftProbabilities = batch.draftProbabilities;
   args.draftSupport = batch.draftSupport;
   args.results = results.as<int32_t>();
@@ -204,19 +217,35 @@ Status SpecStep::accept(const StepBatch &batch, Stream &stream) const {
   args.vocabulary = target.vocabulary();
   args.resultStride = resultWords(batch.shape);
   args.prompt = batch.shape.prompt;
-  if (!args.prompt)
-    if (Status status = statsKernel.launch({args.width, args.batch, 1},
+  int32_t parts = partsOf(args.vocabulary);
+  if (!args.prompt) {
+    if (Status status = statsKernel.launch({parts, args.width, args.batch},
                                            teamThreads, args, stream);
         !status.ok())
       return status;
+    if (Status status =
+            draftsKernel.launch({args.batch, 1, 1}, 32, args, stream);
+        !status.ok())
+      return status;
+    if (Status status = drawKernel.launch({parts, args.batch, 1}, teamThreads,
+                                          args, stream);
+        !status.ok())
+      return status;
+  }
   return acceptKernel.launch({args.batch, 1, 1}, teamThreads, args, stream);
 }
 
 Status SpecStep::run(const StepShape &shape, Stream &stream,
                      std::array<std::unique_ptr<Event>, marks> *times) {
-  // Models must not keep the batch: it is gone when this returns, and what a
-  // graph froze of it is by value.
-  StepBatch batch = batchOf(shape);
+  shown = batchOf(shape);
+  Status status = queue(shown, stream, times);
+  shown = StepBatch();
+  return status;
+}
+
+Status SpecStep::queue(const StepBatch &batch, Stream &stream,
+                       std::array<std::unique_ptr<Event>, marks> *times) {
+  const StepShape &shape = batch.shape;
   auto mark = [&](Mark which) {
     return times ? stream.record(*(*times)[which]) : Status();
   };

@@ -41,7 +41,9 @@ public:
   /// Emitted tokens of a request.
   const int32_t *emitted(const StepShape &shape, int32_t b) const;
 
-  /// Queues one step. Records the events in `times` if there are any.
+  /// Queues one step. What models are shown of it is poisoned afterwards, so
+  /// they must freeze by value what their work needs. Records the events in
+  /// `times` if there are any.
   Status run(const StepShape &shape, Stream &stream,
              std::array<std::unique_ptr<Event>, marks> *times = nullptr);
 
@@ -51,6 +53,8 @@ private:
 
   Status allocate(Device &device, const std::vector<StepShape> &shapes);
   Status loadKernels(Device &device);
+  Status queue(const StepBatch &batch, Stream &stream,
+               std::array<std::unique_ptr<Event>, marks> *times);
   StepBatch batchOf(const StepShape &shape) const;
   Status begin(const StepBatch &batch, Stream &stream) const;
   Status accept(const StepBatch &batch, Stream &stream) const;
@@ -62,8 +66,8 @@ private:
   DraftModel *draft;
 
   ServiceKernel<services::BeginArgs> beginKernel;
-  ServiceKernel<services::AcceptArgs> statsKernel;
-  ServiceKernel<services::AcceptArgs> acceptKernel;
+  ServiceKernel<services::AcceptArgs> statsKernel, draftsKernel, drawKernel,
+      acceptKernel;
 
   /// Requests, then tokens; pinned and on the device.
   Buffer hostControl, control;
@@ -71,7 +75,11 @@ private:
   Buffer hostResults, results;
   Buffer tokenRows, positions, columns, lengths, temperatures, seeds, accepted;
   std::vector<Buffer> tableRows;
-  Buffer logits, stats, draftProbabilities, draftSupport;
+  Buffer logits, partStats, stats, draws, draftProbabilities, draftSupport;
+
+  /// What models are shown while a step is queued. Empty otherwise, so that
+  /// work which looks at it when it runs fails at once, on the host too.
+  StepBatch shown;
 };
 
 } // namespace tokentile

@@ -7,8 +7,14 @@
 // 0), normalised; after the last draft one is drawn from p. At temperature 0
 // this is: keep while draft and greatest logit agree, then emit that one.
 //
-// The commit is here too: the slot's length advances over the rows whose tokens
-// stay, and the state after the last of them becomes the slot's.
+// In four kernels, since one block is slow on a large vocabulary:
+//
+//   acceptStats   statistics of each part of each row
+//   acceptDrafts  how many drafts of each request are kept
+//   acceptDraw    the draw of a token, in each part
+//   accept        what is emitted, and the commit: the slot's length advances
+//                 over the rows whose tokens stay, and the state after the last
+//                 of them becomes the slot's
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +49,10 @@ struct AcceptArgs {
   const int32_t *lengths;
   /// [batch, width, vocabulary]; not read for prompts.
   const float *logits;
+  /// [batch, width, parts], [batch, width] and [batch, parts].
+  RowStats *partStats;
   RowStats *stats;
+  Best *draws;
   const float *draftProbabilities;
   const int32_t *draftSupport;
   /// StepResult and tokens, `resultStride` words for each request.
@@ -64,16 +73,17 @@ struct AcceptArgs {
   int32_t prompt;
 };
 
-/// Block (i, b): statistics of row i of request b, if it is used.
+/// Block (part, i, b): statistics of a part of row i of request b.
 TOKENTILE_SERVICE void acceptStats(const Team &team, const AcceptArgs &a,
-                                   int32_t i, int32_t b, int32_t) {
+                                   int32_t part, int32_t i, int32_t b) {
   if (i >= a.columns[b])
     return;
   int64_t row = int64_t(b) * a.width + i;
-  RowStats stats = rowStats(team, a.logits + row * a.vocabulary, a.vocabulary,
-                            a.requests[b].temperature);
+  RowStats stats =
+      rowStats(team, a.logits + row * a.vocabulary, partOf(a.vocabulary, part),
+               a.requests[b].temperature);
   if (team.rank() == 0)
-    a.stats[row] = stats;
+    a.partStats[row * partsOf(a.vocabulary) + part] = stats;
 }
 
 TOKENTILE_SERVICE_KERNEL(acceptStats, AcceptArgs)
@@ -100,7 +110,15 @@ struct Acceptance {
   int32_t b;
 
   TOKENTILE_SERVICE const StepRequest &request() const { return a.requests[b]; }
-  TOKENTILE_SERVICE const RowStats &stats(int32_t i) const {
+  TOKENTILE_SERVICE int32_t drafts() const { return a.columns[b] - 1; }
+  TOKENTILE_SERVICE StepResult &result() const {
+    return *reinterpret_cast<StepResult *>(a.results +
+                                           int64_t(b) * a.resultStride);
+  }
+  TOKENTILE_SERVICE int32_t *emitted() const {
+    return reinterpret_cast<int32_t *>(&result() + 1);
+  }
+  TOKENTILE_SERVICE RowStats &stats(int32_t i) const {
     return a.stats[b * a.width + i];
   }
   TOKENTILE_SERVICE const float *logits(int32_t i) const {
@@ -110,9 +128,18 @@ struct Acceptance {
   TOKENTILE_SERVICE int32_t draft(int32_t i) const {
     return a.tokens[b * a.width + 1 + i];
   }
-  /// Position of the token that row `i` of the batch predicts.
+  /// Position of the token that row `i` predicts.
   TOKENTILE_SERVICE int32_t predicted(int32_t i) const {
     return a.lengths[b] + i + 1;
+  }
+
+  TOKENTILE_SERVICE RowStats joinedStats(int32_t i) const {
+    int32_t parts = partsOf(a.vocabulary);
+    const RowStats *each = a.partStats + (int64_t(b) * a.width + i) * parts;
+    RowStats stats = each[0];
+    for (int32_t part = 1; part < parts; ++part)
+      stats = joined(stats, each[part], request().temperature);
+    return stats;
   }
 
   TOKENTILE_SERVICE bool keeps(int32_t i) const {
@@ -128,29 +155,44 @@ struct Acceptance {
     return uniform(word) * q < p;
   }
 
-  /// The token that row `i` emits itself; `rejected` says that draft i was not
-  /// kept.
-  TOKENTILE_SERVICE int32_t emit(const Team &team, int32_t i,
-                                 bool rejected) const {
-    float temperature = request().temperature;
-    RowStats row = stats(i);
+  /// A draw from what follows row `i`, within a span.
+  TOKENTILE_SERVICE Best drawNext(const Team &team, int32_t i,
+                                  Span span) const {
     const float *from = logits(i);
-    if (temperature == 0)
-      return row.best;
-    int32_t token = -1;
-    if (rejected)
-      token = draw(team, a.vocabulary, request().seed, predicted(i),
-                   Purpose::Emit, [&](int32_t v) {
-                     float rest = probability(from[v], row, temperature) -
-                                  draftProbability(a, b, i, draft(i), v);
-                     return rest > 0 ? logf(rest) : -INFINITY;
-                   });
-    // Nothing may be left of p - q by rounding only: then p and q are equal.
-    if (token < 0)
-      token =
-          draw(team, a.vocabulary, request().seed, predicted(i), Purpose::Emit,
-               [&](int32_t v) { return (from[v] - row.max) / temperature; });
-    return token;
+    RowStats row = stats(i);
+    float temperature = request().temperature;
+    return draw(team, span, request().seed, predicted(i), Purpose::Emit,
+                [&](int32_t v) { return (from[v] - row.max) / temperature; });
+  }
+
+  /// The same where draft `i` was not kept: of what the target gives a token
+  /// beyond what the draft gave it.
+  TOKENTILE_SERVICE Best drawInstead(const Team &team, int32_t i,
+                                     Span span) const {
+    const float *from = logits(i);
+    RowStats row = stats(i);
+    float temperature = request().temperature;
+    int32_t rejected = draft(i);
+    return draw(team, span, request().seed, predicted(i), Purpose::Emit,
+                [&](int32_t v) {
+                  float rest = probability(from[v], row, temperature) -
+                               draftProbability(a, b, i, rejected, v);
+                  return rest > 0 ? logf(rest) : -INFINITY;
+                });
+  }
+
+  /// The token after the drafts that were kept.
+  TOKENTILE_SERVICE int32_t lastToken(const Team &team) const {
+    int32_t kept = result().kept;
+    if (request().temperature == 0)
+      return stats(kept).best;
+    Best best = {0, -1};
+    for (int32_t part = 0; part < partsOf(a.vocabulary); ++part)
+      best = better(best, a.draws[b * partsOf(a.vocabulary) + part]);
+    // Nothing is left of p - q only by rounding, where p and q are equal.
+    if (best.index < 0)
+      best = drawNext(team, kept, {0, a.vocabulary});
+    return best.index;
   }
 
   TOKENTILE_SERVICE bool stops(int32_t token) const {
@@ -173,6 +215,46 @@ TOKENTILE_SERVICE int32_t firstOf(const Team &team, int32_t count,
   return first.index < 0 ? count : first.index;
 }
 
+/// Block b: how many drafts of request b are kept.
+TOKENTILE_SERVICE void acceptDrafts(const Team &team, const AcceptArgs &a,
+                                    int32_t b, int32_t, int32_t) {
+  if (a.columns[b] == 0)
+    return;
+  Acceptance self = {a, b};
+  for (int32_t i = team.rank(); i <= self.drafts(); i += team.size())
+    self.stats(i) = self.joinedStats(i);
+  team.sync();
+  StepResult result = {0, 0, 0, 0};
+  int32_t bad = firstOf(team, self.drafts() + 1,
+                        [&](int32_t i) { return self.stats(i).best < 0; });
+  if (bad <= self.drafts())
+    result.badRow = bad + 1;
+  else
+    result.kept =
+        firstOf(team, self.drafts(), [&](int32_t i) { return !self.keeps(i); });
+  if (team.rank() == 0)
+    self.result() = result;
+}
+
+TOKENTILE_SERVICE_KERNEL(acceptDrafts, AcceptArgs)
+
+/// Block (part, b): the draw of request b in a part of the vocabulary.
+TOKENTILE_SERVICE void acceptDraw(const Team &team, const AcceptArgs &a,
+                                  int32_t part, int32_t b, int32_t) {
+  Acceptance self = {a, b};
+  if (a.columns[b] == 0 || self.request().temperature == 0 ||
+      self.result().badRow > 0)
+    return;
+  int32_t kept = self.result().kept;
+  Span span = partOf(a.vocabulary, part);
+  Best best = kept < self.drafts() ? self.drawInstead(team, kept, span)
+                                   : self.drawNext(team, kept, span);
+  if (team.rank() == 0)
+    a.draws[b * partsOf(a.vocabulary) + part] = best;
+}
+
+TOKENTILE_SERVICE_KERNEL(acceptDraw, AcceptArgs)
+
 /// Advances a slot over committed rows, as BlockTables::commit does.
 TOKENTILE_SERVICE void commit(const AcceptArgs &a, int32_t slot, int32_t rows) {
   a.slotLengths[slot] += rows;
@@ -187,51 +269,41 @@ TOKENTILE_SERVICE void commit(const AcceptArgs &a, int32_t slot, int32_t rows) {
     }
 }
 
-/// Decides about a request with drafts, or none; `emitted` has room for each
-/// draft and one.
-TOKENTILE_SERVICE StepResult decide(const Team &team, const Acceptance &self,
-                                    int32_t drafts, int32_t *emitted) {
-  StepResult result = {0, 0, 0, 0};
-  int32_t bad = firstOf(team, drafts + 1,
-                        [&](int32_t i) { return self.stats(i).best < 0; });
-  if (bad <= drafts) {
-    result.badRow = bad + 1;
-    return result;
-  }
-  result.kept =
-      firstOf(team, drafts, [&](int32_t i) { return !self.keeps(i); });
-  int32_t last = self.emit(team, result.kept, result.kept < drafts);
+/// Writes the tokens of a request that are emitted, and counts them.
+TOKENTILE_SERVICE void emit(const Acceptance &self, int32_t last,
+                            StepResult &result) {
+  int32_t *tokens = self.emitted();
   int32_t limit = self.request().emitLimit;
-  for (bool stopped = false;
-       result.emitted <= result.kept && result.emitted < limit && !stopped;
-       ++result.emitted) {
-    int32_t token =
-        result.emitted < result.kept ? self.draft(result.emitted) : last;
-    stopped = self.stops(token);
-    if (team.rank() == 0)
-      emitted[result.emitted] = token;
+  for (int32_t i = 0; i <= result.kept && i < limit; ++i) {
+    tokens[i] = i < result.kept ? self.draft(i) : last;
+    result.emitted = i + 1;
+    if (self.stops(tokens[i]))
+      break;
   }
   result.committed = result.emitted;
-  return result;
 }
 
-/// Block b decides about request b.
+/// Block b: what request b emits, and its commit.
 TOKENTILE_SERVICE void accept(const Team &team, const AcceptArgs &a, int32_t b,
                               int32_t, int32_t) {
-  int32_t columns = a.columns[b];
-  int32_t *words = a.results + int64_t(b) * a.resultStride;
+  Acceptance self = {a, b};
   StepResult result = {0, 0, 0, 0};
-  if (a.prompt)
-    result.committed = columns;
-  else if (columns > 0)
-    result = decide(team, {a, b}, columns - 1,
-                    words + sizeof(StepResult) / sizeof(int32_t));
+  int32_t last = 0;
+  if (!a.prompt && a.columns[b] > 0) {
+    result = self.result();
+    if (result.badRow == 0)
+      last = self.lastToken(team);
+  }
   if (team.rank() != 0)
     return;
+  if (a.prompt)
+    result.committed = a.columns[b];
+  else if (a.columns[b] > 0 && result.badRow == 0)
+    emit(self, last, result);
   a.accepted[b] = result.committed;
   if (result.committed > 0)
     commit(a, a.requests[b].slot, result.committed);
-  *reinterpret_cast<StepResult *>(words) = result;
+  self.result() = result;
 }
 
 TOKENTILE_SERVICE_KERNEL(accept, AcceptArgs)

@@ -14,7 +14,7 @@ using namespace tokentile::test;
 
 namespace {
 
-constexpr int32_t batch = 3, width = 5, drafts = width - 1, vocabulary = 700;
+constexpr int32_t batch = 3, width = 5, drafts = width - 1, vocabulary = 20'003;
 constexpr int32_t slots = 4, support = 3;
 constexpr int32_t head = sizeof(StepResult) / 4, stride = head + width;
 
@@ -43,7 +43,7 @@ struct Scene {
                      {-1, -1, -1, -1}};
       for (int32_t i = 0; i < columns[b]; ++i)
         for (int32_t v = 0; v < vocabulary; ++v)
-          logit(b, i, v) = float((v * 31 + i * 7 + b) % 701) / 700;
+          logit(b, i, v) = float((v * 31 + i * 7 + b) % 20011) / 20011;
     }
     for (size_t i = 0; i < states.size(); ++i)
       states[i] = int32_t(100 + i);
@@ -94,6 +94,14 @@ protected:
             .ok());
   }
 
+  void launch(const char *name,
+              ServiceKernel<AcceptArgs>::HostFunction function, Extent grid,
+              const AcceptArgs &args) {
+    auto kernel = ServiceKernel<AcceptArgs>::create(*device, name, function);
+    ASSERT_OK(kernel.status());
+    ASSERT_OK(kernel->launch(grid, teamThreads, args, *stream));
+  }
+
   /// Runs acceptance and reads back what it changed.
   void run(Scene &scene) {
     buffers.clear();
@@ -103,7 +111,10 @@ protected:
     args.columns = upload(scene.columns);
     args.lengths = upload(scene.lengths);
     args.logits = upload(scene.logits);
+    int32_t parts = partsOf(vocabulary);
+    args.partStats = upload(std::vector<RowStats>(batch * width * parts));
     args.stats = upload(std::vector<RowStats>(batch * width));
+    args.draws = upload(std::vector<Best>(batch * parts));
     args.draftProbabilities = upload(scene.probabilities);
     args.draftSupport = upload(scene.candidates);
     args.results = upload(scene.results);
@@ -118,14 +129,12 @@ protected:
     args.vocabulary = vocabulary;
     args.resultStride = stride;
     args.prompt = scene.prompt;
-    auto stats = ServiceKernel<AcceptArgs>::create(*device, "acceptStats",
-                                                   services::acceptStats);
-    auto accept =
-        ServiceKernel<AcceptArgs>::create(*device, "accept", services::accept);
-    ASSERT_OK(stats.status());
-    ASSERT_OK(accept.status());
-    ASSERT_OK(stats->launch({width, batch, 1}, teamThreads, args, *stream));
-    ASSERT_OK(accept->launch({batch, 1, 1}, teamThreads, args, *stream));
+    if (!scene.prompt) {
+      launch("acceptStats", acceptStats, {parts, width, batch}, args);
+      launch("acceptDrafts", acceptDrafts, {batch, 1, 1}, args);
+      launch("acceptDraw", acceptDraw, {parts, batch, 1}, args);
+    }
+    launch("accept", services::accept, {batch, 1, 1}, args);
     ASSERT_OK(stream->synchronize());
     download(scene.results, args.results);
     download(scene.accepted, args.accepted);
@@ -197,7 +206,7 @@ TEST_P(AcceptTest, PromptsCommitEveryRow) {
 TEST_P(AcceptTest, NamesTheRowThatIsNotFinite) {
   for (float bad : {NAN, INFINITY}) {
     Scene scene;
-    scene.logit(0, 3, 640) = bad;
+    scene.logit(0, 3, 12'345) = bad;
     run(scene);
     EXPECT_EQ(scene.result(0).badRow, 4);
     EXPECT_EQ(scene.result(0).committed, 0);
@@ -244,19 +253,19 @@ TEST_P(AcceptTest, DrawsTheResidualOnly) {
     for (int32_t i = 0; i < batch * drafts * support; ++i)
       scene.candidates[i] = 10 + i % support;
     // Three tokens are possible: 10 less often than the draft says, 11 more
-    // often, 650 beside the support. The draft proposed 12, which is not.
+    // often, 16500 beside the support. The draft proposed 12, which is not.
     for (int32_t v = 0; v < vocabulary; ++v)
       scene.logit(0, 0, v) = -INFINITY;
     scene.logit(0, 0, 10) = std::log(0.2f);
     scene.logit(0, 0, 11) = std::log(0.5f);
-    scene.logit(0, 0, 650) = std::log(0.3f);
+    scene.logit(0, 0, 16'500) = std::log(0.3f);
     scene.tokens[1] = 12;
     scene.requests[0].temperature = 1;
     scene.requests[0].seed = seed;
     run(scene);
     EXPECT_EQ(scene.result(0).kept, 0);
     int32_t token = scene.emitted(0).back();
-    EXPECT_TRUE(token == 11 || token == 650) << token;
+    EXPECT_TRUE(token == 11 || token == 16'500) << token;
   }
 }
 

@@ -215,7 +215,11 @@ TOKENTILE_SERVICE_KERNEL(fakePropose, FakeArgs)
 /// Block b: appends the taps of the rows that were accepted.
 TOKENTILE_SERVICE void fakeAppend(const Team &team, const FakeArgs &a,
                                   int32_t b, int32_t, int32_t) {
-  for (int32_t i = team.rank(); i < a.accepted[b]; i += team.size())
+  // Threads write at once, so of rows that share a place only the last may.
+  int32_t count = a.accepted[b];
+  auto room = int32_t(a.draftTable.stride * a.draftTable.pageTokens);
+  for (int32_t i = team.rank() + (count > room ? count - room : 0); i < count;
+       i += team.size())
     *rowOf(a.draftRows, a.draftTable, b, a.lengths[b] + i) =
         a.taps[b * a.width + i];
 }
