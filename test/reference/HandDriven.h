@@ -81,6 +81,20 @@ public:
     return proposals;
   }
 
+  /// Logits of the first `rows` of them.
+  Rows proposalLogits(int32_t rows) {
+    Rows logits(size_t(rows),
+                std::vector<float>(size_t(rig->getDraft()->vocabulary())));
+    const float *from = rig->getDraft()->proposalLogits().as<float>();
+    for (std::vector<float> &row : logits) {
+      expectOk(device.copyToHost(row.data(), from, row.size() * sizeof(float)));
+      from += row.size();
+    }
+    return logits;
+  }
+
+  int32_t length(int32_t slot) const { return rig->getTables().length(slot); }
+
 private:
   static void expectOk(const Status &status) {
     EXPECT_TRUE(status.ok()) << status.toString();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/reference/HandDriven.h"
+#include "test/reference/NaiveModel.h"
 
 #include <algorithm>
 
@@ -132,6 +133,56 @@ TEST_P(ModelTest, ProposalsDoNotDependOnTheRouteNorOnTheBatch) {
   EXPECT_EQ(proposals[2], proposals[0]);
   EXPECT_EQ(own, std::vector<int32_t>(proposals[0].end() - drafts,
                                       proposals[0].end()));
+}
+
+/// The worst error of a row of logits beside their spread.
+double relativeError(const Row &want, const std::vector<float> &got) {
+  double worst = 0, square = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    worst = std::max(worst, std::abs(want[i] - got[i]));
+    square += want[i] * want[i];
+  }
+  return worst / std::sqrt(square / double(want.size()));
+}
+
+// Rounding to bf16 at each step of a layer makes errors of some percent of the
+// spread; a wrong layer, position, mask or norm, errors as large as it.
+constexpr double roundingError = 0.06;
+
+TEST_P(ModelTest, LogitsAreThoseOfTheDescription) {
+  std::vector<int32_t> tokens = countTokens(60, 5);
+  NaiveTarget naive(target.config, target.weights);
+  NaiveTarget::Result want = naive.run(tokens);
+  HandDriven plain = drive(1, 3);
+  for (size_t i = 0; i < tokens.size(); i += 4) {
+    std::vector<int32_t> block(tokens.begin() + i, tokens.begin() + i + 4);
+    std::vector<std::vector<float>> got = plain.step({block}, {4}, 4, false)[0];
+    for (size_t j = 0; j < 4; ++j)
+      EXPECT_LT(relativeError(want.logits[i + j], got[j]), roundingError)
+          << "position " << i + j;
+  }
+}
+
+TEST_P(ModelTest, ProposalsAreThoseOfTheDescription) {
+  std::vector<int32_t> tokens = countTokens(60, 5);
+  NaiveTarget naive(target.config, target.weights);
+  NaiveDraft naiveDraft(draft.config, draft.weights);
+  for (int32_t drafts : {1, 8, 15}) {
+    HandDriven driven = drive(1, drafts);
+    for (size_t length : {20, 52}) {
+      std::vector<int32_t> before(tokens.begin(), tokens.begin() + length);
+      size_t committed = driven.length(0);
+      driven.step({{before.begin() + committed, before.end()}},
+                  {int32_t(length - committed)}, 32, true);
+      driven.propose({tokens[length]}, drafts + 1);
+      Matrix want = naiveDraft.propose(naive, naive.run(before).taps,
+                                       tokens[length], drafts);
+      std::vector<std::vector<float>> got = driven.proposalLogits(drafts);
+      for (int32_t i = 0; i < drafts; ++i)
+        EXPECT_LT(relativeError(want[i], got[i]), roundingError)
+            << drafts << " drafts behind " << length << ", row " << i;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ModelTest,

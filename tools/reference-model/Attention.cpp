@@ -14,6 +14,10 @@ std::string reference::attentionSpec(const AttentionKind &kind,
   if (kind.window)
     prefix = (kind.isDraft ? "symmetric within " : "left within ") +
              number(kind.window);
+  // More rows than one sweep takes read the keys again.
+  constexpr int32_t sweepRows = 128;
+  int32_t rows = width * (kind.queryHeads / kind.kvHeads);
+  int32_t sweeps = (rows + sweepRows - 1) / sweepRows;
   std::string paging = "page_major page " + number(cache.pageTokens);
   if (cache.ringKeys)
     paging += " ring " + number(cache.ringKeys);
@@ -25,7 +29,9 @@ std::string reference::attentionSpec(const AttentionKind &kind,
          "> keys<bf16> values<bf16> paging<" + paging + "> block<" +
          (kind.isDraft ? "dense" : "in_pages") +
          "> query<bf16 token_major columns counted> " +
-         (kind.isDraft ? "split<auto>" : "split<keys of 256>");
+         (kind.isDraft ? "split<auto>" : "split<keys of 256>") +
+         (sweeps > 1 ? " schedule<auto max_sweeps " + number(sweeps) + ">"
+                     : "");
 }
 
 Status Attention::prepare(int32_t width, int32_t batch) {

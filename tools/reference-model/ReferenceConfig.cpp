@@ -243,8 +243,10 @@ TargetConfig tokentile::smallTarget(bool recurrent) {
   config.kvHeads = 1;
   config.headDim = 64;
   config.vocabulary = 96;
-  config.layers.assign(recurrent ? 4 : 3, LayerKind::Full);
+  config.layers = {LayerKind::Full, LayerKind::Sliding, LayerKind::Full};
+  config.window = 24;
   if (recurrent) {
+    config.layers.insert(config.layers.begin(), LayerKind::GatedDelta);
     config.layers[0] = config.layers[2] = LayerKind::GatedDelta;
     config.deltaHeads = 4;
     config.deltaKeyHeads = 2;

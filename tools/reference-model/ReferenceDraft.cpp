@@ -91,10 +91,6 @@ Status ReferenceDraft::prepareRoute(const StepShape &shape) {
   }
   if (combinedBatch >= shape.batch)
     return Status();
-  if (ring.ringKeys)
-    return Status(StatusCode::NotCovered,
-                  "--draft-route 'reattend' reads whole contexts and the "
-                  "draft's sliding layers keep a ring; batched and loop work");
   Allocator allocate(context.device);
   int64_t rows = int64_t(shape.batch) * context.limits.keys;
   int64_t row = int64_t(config.headDim) * int64_t(sizeof(Bf16));

@@ -37,7 +37,8 @@ struct Agreement {
 class ReferenceDraft final : public DraftModel {
 public:
   /// `full` and `ring` are the classes of its full and of its sliding layers;
-  /// one class may serve both. The target, whose taps, embedding and head it
+  /// one class may serve both, and must if the route is Reattend, which reads
+  /// whole contexts. The target, whose taps, embedding and head it
   /// reads, outlives it.
   static StatusOr<std::unique_ptr<ReferenceDraft>>
   create(const ModelContext &context, const DraftConfig &config,
@@ -46,6 +47,11 @@ public:
 
   /// Replaces proposals, computed as ever, from now on.
   void agree(const Agreement &with) { agreement = with; }
+  /// Takes another route from now on; what was captured stays on its own.
+  void take(DraftRoute other) { route = other; }
+
+  /// fp32 [batch, drafts, vocabulary] of the last proposal.
+  const Buffer &proposalLogits() const { return logits; }
 
   int32_t vocabulary() const override { return config.vocabulary; }
   int32_t maxDrafts() const override { return config.block - 1; }

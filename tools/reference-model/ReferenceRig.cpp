@@ -77,7 +77,8 @@ int32_t ReferenceRig::longestChunk(const TargetConfig &target) {
 }
 
 Status ReferenceRig::planCaches(Device &device, const TargetConfig &target,
-                                const DraftConfig *draftConfig) {
+                                const DraftConfig *draftConfig,
+                                DraftRoute route) {
   ModelShape model;
   model.name = target.name;
   auto add = [&](const std::string &name, TableKind kind) -> CacheGroup & {
@@ -133,9 +134,10 @@ Status ReferenceRig::planCaches(Device &device, const TargetConfig &target,
   if (!made.ok())
     return made.status();
   pool = *std::move(made);
-  // Tables of whole 16-byte words: the loop route reads a request's alone.
+  // Tables of whole 16-byte words: the loop route reads a request's alone. No
+  // page is lost by it: entries that are not reached hold none.
   for (TableSpec &table : plan.tables)
-    if (table.kind == TableKind::Linear)
+    if (table.kind != TableKind::State)
       table.entries = (table.entries + 3) / 4 * 4;
   StatusOr<Buffer> buffer = device.allocate(size_t(pool->bytes()));
   if (!buffer.ok())
@@ -158,6 +160,8 @@ CachePlace ReferenceRig::placeOf(int32_t pageClass) const {
   place.pageBytes = plan.classes[pageClass].pageBytes;
   place.pageIds = pool->pageIds(pageClass);
   place.pageTokens = shape.pageTokens;
+  if (plan.tables[pageClass].kind == TableKind::Ring)
+    place.ringKeys = plan.tables[pageClass].entries * shape.pageTokens;
   return place;
 }
 
@@ -173,8 +177,9 @@ ReferenceRig::create(Device &device, const RigShape &shape,
         !status.ok())
       return status;
   std::unique_ptr<ReferenceRig> rig(new ReferenceRig(shape));
-  if (Status status = rig->planCaches(
-          device, targetConfig, draftSource ? &draftSource->config : nullptr);
+  if (Status status =
+          rig->planCaches(device, targetConfig,
+                          draftSource ? &draftSource->config : nullptr, route);
       !status.ok())
     return status;
   StatusOr<std::unique_ptr<Ops>> ops = Ops::create(device);

@@ -66,7 +66,7 @@ public:
 private:
   ReferenceRig(const RigShape &shape) : shape(shape) {}
   Status planCaches(Device &device, const TargetConfig &target,
-                    const DraftConfig *draft);
+                    const DraftConfig *draft, DraftRoute route);
   CachePlace placeOf(int32_t pageClass) const;
 
   RigShape shape;

@@ -1,0 +1,400 @@
+//===- ninfer-spec.cpp - Speculative decoding of the reference model ------===//
+//
+// Decodes a batch of requests with a target and a draft, and says how fast, how
+// much of the draft was kept, and what each step queued.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/front/Front.h"
+#include "tools/front/Tool.h"
+#include "tools/ninfer-spec/SpecPrompts.h"
+#include "tools/ninfer-spec/SpecReport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <set>
+
+using namespace tokentile;
+using namespace tokentile::reference;
+
+namespace {
+
+struct Options {
+  std::string target = "seed:1";
+  std::string draft = "seed:2";
+  std::string targetConfig, draftConfig;
+  std::string device = "host";
+  std::vector<std::string> routes = {"batched"};
+  std::vector<std::string> modes = {"graph"};
+  std::string prompts, tokensOut, json;
+  std::vector<int32_t> promptTokens = {32};
+  std::vector<int32_t> batches = {1};
+  int32_t width = 8;
+  int32_t tokens = 64;
+  int32_t page = 64;
+  int32_t stop = -1;
+  float temperature = 0;
+  uint64_t seed = 0;
+  bool check = false;
+
+  int32_t mostRequests() const {
+    return *std::max_element(batches.begin(), batches.end());
+  }
+  bool hasMode(const char *mode) const {
+    return std::find(modes.begin(), modes.end(), mode) != modes.end();
+  }
+};
+
+Status bad(const std::string &message) {
+  return Status(StatusCode::InvalidArgument, message);
+}
+
+StatusOr<DraftRoute> readRoute(const std::string &name) {
+  if (name == "batched")
+    return DraftRoute::Batched;
+  if (name == "loop")
+    return DraftRoute::Loop;
+  if (name == "reattend")
+    return DraftRoute::Reattend;
+  return bad("--draft-route '" + name +
+             "' is unknown; batched, loop and reattend work");
+}
+
+/// The probability of "agree:P", or nothing for another draft.
+StatusOr<std::optional<float>> readAgreement(const std::string &draft) {
+  const std::string kind = "agree:";
+  if (draft.rfind(kind, 0) != 0)
+    return std::optional<float>();
+  const char *text = draft.c_str() + kind.size();
+  char *end = nullptr;
+  float probability = std::strtof(text, &end);
+  if (end == text || *end || !(probability >= 0 && probability <= 1))
+    return bad("--draft '" + draft +
+               "' is unknown; agree:P works with P from 0 to 1");
+  return std::optional<float>(probability);
+}
+
+Status checkRange(const char *option, int64_t value, int64_t least,
+                  int64_t most) {
+  if (value >= least && value <= most)
+    return Status();
+  return bad(std::string(option) + " " + std::to_string(value) +
+             " does not fit; " + std::to_string(least) + " to " +
+             std::to_string(most) + " work");
+}
+
+Status checkOptions(const Options &options) {
+  for (int32_t batch : options.batches)
+    if (Status status = checkRange("--batch", batch, 1, 1024); !status.ok())
+      return status;
+  for (int32_t length : options.promptTokens)
+    if (Status status = checkRange("--prompt-tokens", length, 1, 1 << 20);
+        !status.ok())
+      return status;
+  for (const Status &status :
+       {checkRange("--width", options.width, 0, 63),
+        checkRange("--tokens", options.tokens, 1, 1 << 20),
+        checkRange("--page", options.page, 16, 256)})
+    if (!status.ok())
+      return status;
+  for (const std::string &mode : options.modes)
+    if (mode != "graph" && mode != "eager")
+      return bad("--mode '" + mode + "' is unknown; graph and eager work");
+  if (!(options.temperature >= 0))
+    return bad("--temperature " + std::to_string(options.temperature) +
+               " does not fit; 0 and more work");
+  if (options.check && options.temperature > 0)
+    return bad("--check compares greedy decoding; --temperature=0 works");
+  return Status();
+}
+
+/// A line on standard error every two seconds.
+SessionProgress progressLine(const char *what) {
+  using Clock = std::chrono::steady_clock;
+  auto start = Clock::now();
+  return [what, start, next = 2.0](const SpecCounters &counters,
+                                   size_t left) mutable {
+    double seconds =
+        std::chrono::duration<double>(Clock::now() - start).count();
+    if (seconds < next)
+      return;
+    next = seconds + 2;
+    std::fprintf(stderr, "%s: %lld tokens in %.0f s, %zu requests left\n", what,
+                 (long long)counters.emitted, seconds, left);
+  };
+}
+
+/// What every run needs.
+struct Bed {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<ReferenceRig> rig;
+  TokenRows prompts;
+  std::optional<float> agreement;
+  Buffer known;
+
+  /// The first requests.
+  TokenRows some(const TokenRows &rows, int32_t batch) const {
+    return TokenRows(rows.begin(), rows.begin() + batch);
+  }
+};
+
+StatusOr<Bed> prepare(const Options &options) {
+  // The fallback keeps whole contexts; the other routes can do with that.
+  DraftRoute layout = DraftRoute::Batched;
+  for (const std::string &name : options.routes) {
+    StatusOr<DraftRoute> route = readRoute(name);
+    if (!route.ok())
+      return route.status();
+    if (*route == DraftRoute::Reattend)
+      layout = *route;
+  }
+  StatusOr<std::optional<float>> agreement = readAgreement(options.draft);
+  if (!agreement.ok())
+    return agreement.status();
+  StatusOr<ModelSource<TargetConfig>> target =
+      openTarget(options.target, options.targetConfig);
+  if (!target.ok())
+    return target.status();
+  std::optional<ModelSource<DraftConfig>> draft;
+  if (options.width) {
+    StatusOr<ModelSource<DraftConfig>> opened =
+        openDraft(*agreement ? "seed:2" : options.draft, options.draftConfig,
+                  target->config);
+    if (!opened.ok())
+      return opened.status();
+    draft = *std::move(opened);
+  }
+  Bed run;
+  run.agreement = *agreement;
+  int32_t vocabulary = target->config.vocabulary;
+  run.prompts = drawPrompts(options.seed, options.mostRequests(),
+                            options.promptTokens, vocabulary);
+  if (!options.prompts.empty()) {
+    StatusOr<TokenRows> read =
+        readPrompts(options.prompts, options.mostRequests(), vocabulary);
+    if (!read.ok())
+      return read.status();
+    run.prompts = *std::move(read);
+  }
+  StatusOr<std::unique_ptr<Device>> device = openDevice(options.device);
+  if (!device.ok())
+    return device.status();
+  run.device = *std::move(device);
+
+  RigShape shape;
+  shape.batch = options.mostRequests();
+  shape.drafts = options.width;
+  for (const std::vector<int32_t> &prompt : run.prompts)
+    shape.tokens =
+        std::max(shape.tokens, int32_t(prompt.size()) + options.tokens);
+  shape.chunk = ReferenceRig::longestChunk(target->config);
+  shape.promptBatch = std::min(options.mostRequests(), 8);
+  shape.pageTokens = options.page;
+  StatusOr<std::unique_ptr<ReferenceRig>> rig = ReferenceRig::create(
+      *run.device, shape, *target, draft ? &*draft : nullptr, layout);
+  if (!rig.ok())
+    return rig.status();
+  run.rig = *std::move(rig);
+  return run;
+}
+
+/// Decodes `batch` requests, or fewer tokens of each.
+StatusOr<SessionResult> decode(Bed &bed, const Options &options, int32_t batch,
+                               int32_t drafts, bool useGraphs, int32_t tokens) {
+  SessionOptions session;
+  session.batch = batch;
+  session.drafts = drafts;
+  session.maxTokens = tokens;
+  session.stop = options.stop;
+  session.temperature = options.temperature;
+  session.seed = bed.agreement ? 0 : options.seed;
+  session.useGraphs = useGraphs;
+  return runSession(*bed.device, *bed.rig, session,
+                    bed.some(bed.prompts, batch),
+                    progressLine(drafts ? "decode" : "plain decode"));
+}
+
+/// Plain decode of every batch, from most requests to fewest: the tokens of
+/// the most, which start with those of fewer, and tokens a second.
+StatusOr<TokenRows> decodePlainly(Bed &bed, const Options &options,
+                                  std::map<int32_t, double> &speeds) {
+  TokenRows tokens;
+  std::set<int32_t, std::greater<>> batches(options.batches.begin(),
+                                            options.batches.end());
+  for (int32_t batch : batches) {
+    StatusOr<SessionResult> result = decode(
+        bed, options, batch, 0, options.hasMode("graph"), options.tokens);
+    if (!result.ok())
+      return result.status();
+    speeds[batch] = result->tokensPerSecond();
+    if (tokens.empty())
+      tokens = result->tokens;
+  }
+  return tokens;
+}
+
+/// Mean phases of a decode step of an eager run.
+std::array<double, 4> phasesOf(const SessionResult &result) {
+  std::array<double, 4> phases = result.counters.phaseMicroseconds;
+  for (double &phase : phases)
+    phase /= double(std::max<int64_t>(result.counters.decodeSteps, 1));
+  return phases;
+}
+
+/// The runs of one route and batch, in the order of the modes.
+StatusOr<std::vector<SpecRun>> decodeInModes(Bed &bed, const Options &options,
+                                             const std::string &route,
+                                             int32_t batch) {
+  if (ReferenceDraft *draft = bed.rig->getDraft())
+    draft->take(*readRoute(route));
+  // Phases can be told apart only without graphs: a few steps do.
+  int32_t tokens = options.hasMode("eager")
+                       ? options.tokens
+                       : std::min(options.tokens, 4 * (options.width + 1));
+  StatusOr<SessionResult> eager = decode(bed, options, batch, options.width,
+                                         /*useGraphs=*/false, tokens);
+  if (!eager.ok())
+    return eager.status();
+  std::vector<SpecRun> runs;
+  for (const std::string &mode : options.modes) {
+    SpecRun &run = runs.emplace_back();
+    run.batch = batch;
+    run.route = options.width ? route : "plain";
+    run.useGraphs = mode == "graph";
+    run.phases = phasesOf(*eager);
+    run.result = *eager;
+    if (!run.useGraphs)
+      continue;
+    StatusOr<SessionResult> result = decode(bed, options, batch, options.width,
+                                            /*useGraphs=*/true, options.tokens);
+    if (!result.ok())
+      return result.status();
+    run.result = *std::move(result);
+  }
+  return runs;
+}
+
+/// Whether all runs emitted what plain decode did; says so.
+bool checkRuns(const Bed &bed, const TokenRows &plain,
+               const std::vector<SpecRun> &runs) {
+  for (const SpecRun &run : runs)
+    if (std::optional<Difference> difference =
+            firstDifference(bed.some(plain, run.batch), run.result.tokens)) {
+      std::printf("check: request %zu differs from plain decode at token %zu "
+                  "(batch %d, %s)\n",
+                  difference->request, difference->position, run.batch,
+                  run.route.c_str());
+      return false;
+    }
+  std::printf("check: every token is that of plain decode\n");
+  return true;
+}
+
+StatusOr<int> run(const Options &options) {
+  if (Status status = checkOptions(options); !status.ok())
+    return status;
+  StatusOr<Bed> prepared = prepare(options);
+  if (!prepared.ok())
+    return prepared.status();
+  Bed &bed = *prepared;
+
+  TokenRows plain;
+  std::map<int32_t, double> plainSpeeds;
+  if (options.width && (options.check || bed.agreement)) {
+    StatusOr<TokenRows> decoded = decodePlainly(bed, options, plainSpeeds);
+    if (!decoded.ok())
+      return decoded.status();
+    plain = *std::move(decoded);
+  }
+  if (bed.agreement && options.width) {
+    StatusOr<Agreement> agreement = makeAgreement(
+        *bed.device, bed.prompts, plain, *bed.agreement, bed.known);
+    if (!agreement.ok())
+      return agreement.status();
+    bed.rig->getDraft()->agree(*agreement);
+  }
+
+  SpecSetting setting = {bed.device->facts(), options.target,
+                         options.width ? options.draft : "none", options.width};
+  bool isSingle =
+      options.batches.size() * options.routes.size() * options.modes.size() ==
+      1;
+  std::printf("%s%s", headLine(setting).c_str(),
+              isSingle ? "" : tableHead().c_str());
+  std::vector<SpecRun> runs;
+  for (const std::string &route : options.routes)
+    for (int32_t batch : options.batches) {
+      StatusOr<std::vector<SpecRun>> decoded =
+          decodeInModes(bed, options, route, batch);
+      if (!decoded.ok())
+        return decoded.status();
+      for (SpecRun &run : *decoded) {
+        if (plainSpeeds.count(batch))
+          run.plainTokensPerSecond = plainSpeeds[batch];
+        std::printf("%s", (isSingle ? toText(run) : tableLine(run)).c_str());
+        std::fflush(stdout);
+        runs.push_back(std::move(run));
+      }
+    }
+  for (auto [path, text] :
+       {std::pair(options.tokensOut, toLines(runs.front().result.tokens)),
+        std::pair(options.json, toJson(setting, runs))})
+    if (!path.empty())
+      if (Status status = writeText(path, text); !status.ok())
+        return status;
+  bool isRight = !options.check || plain.empty() || checkRuns(bed, plain, runs);
+  return isRight ? 0 : exitFailure;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Decodes with a target and a draft", "ninfer-spec");
+  Options options;
+  app.add_option("--target", options.target,
+                 "Folder of a checkpoint, or seed:N (default: seed:1)");
+  app.add_option(
+      "--draft", options.draft,
+      "Folder of a checkpoint, seed:N (default: seed:2), or agree:P, "
+      "a draft that is right with probability P");
+  app.add_option("--target-config", options.targetConfig,
+                 "config.json whose geometry a target of seed:N has");
+  app.add_option("--draft-config", options.draftConfig,
+                 "config.json whose geometry a draft of seed:N or agree:P has");
+  auto list = [](CLI::Option *option) {
+    option->delimiter(',')->allow_extra_args(false);
+  };
+  list(app.add_option("--batch", options.batches,
+                      "Requests at once, a list (default: 1)"));
+  app.add_option("--width", options.width,
+                 "Draft tokens of a step; 0 is plain decode (default: 8)");
+  app.add_option("--tokens", options.tokens,
+                 "Tokens that each request emits (default: 64)");
+  list(app.add_option("--prompt-tokens", options.promptTokens,
+                      "Lengths of drawn prompts, a list taken in turn "
+                      "(default: 32)"));
+  app.add_option("--prompts", options.prompts,
+                 "File of prompts, a line of token ids each");
+  app.add_option("--stop", options.stop, "Token that ends a request");
+  app.add_option("--temperature", options.temperature,
+                 "0 is greedy (default: 0)");
+  app.add_option("--seed", options.seed,
+                 "Of drawn prompts and of sampling (default: 0)");
+  app.add_option("--page", options.page, "Keys of a page (default: 64)");
+  app.add_option("--device", options.device, "host (default), cuda or cuda:N");
+  list(app.add_option("--draft-route", options.routes,
+                      "Attention of the draft, a list of batched (default), "
+                      "loop, reattend"));
+  list(app.add_option("--mode", options.modes,
+                      "How steps are queued, a list of graph (default), one "
+                      "launch a step, and eager, call by call"));
+  app.add_option("--tokens-out", options.tokensOut,
+                 "File for the emitted tokens of the first run, a line each "
+                 "request");
+  app.add_option("--json", options.json, "File for the figures as JSON");
+  app.add_flag("--check", options.check,
+               "Also decode plainly; exit 1 at the first differing token");
+  return runTool(app, argc, argv, [&] { return run(options); });
+}
