@@ -220,19 +220,19 @@ Status SpecStep::accept(const StepBatch &batch, Stream &stream) const {
   int32_t parts = partsOf(args.vocabulary);
   if (!args.prompt) {
     if (Status status = statsKernel.launch({parts, args.width, args.batch},
-                                           teamThreads, args, stream);
+                                           partThreads, args, stream);
         !status.ok())
       return status;
     if (Status status =
             draftsKernel.launch({args.batch, 1, 1}, 32, args, stream);
         !status.ok())
       return status;
-    if (Status status = drawKernel.launch({parts, args.batch, 1}, teamThreads,
+    if (Status status = drawKernel.launch({parts, args.batch, 1}, partThreads,
                                           args, stream);
         !status.ok())
       return status;
   }
-  return acceptKernel.launch({args.batch, 1, 1}, teamThreads, args, stream);
+  return acceptKernel.launch({args.batch, 1, 1}, partThreads, args, stream);
 }
 
 Status SpecStep::run(const StepShape &shape, Stream &stream,

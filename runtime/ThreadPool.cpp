@@ -52,6 +52,9 @@ void ThreadPool::work() {
 
 void ThreadPool::forEach(int64_t count,
                          const std::function<void(int64_t)> &body) {
+  // Not worth waking anybody.
+  if (count == 1)
+    return body(0);
   std::lock_guard<std::mutex> myTurn(turn);
   {
     std::lock_guard<std::mutex> lock(mutex);

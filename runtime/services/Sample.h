@@ -20,8 +20,13 @@ struct Span {
   int32_t end;
 };
 
-/// Rows are worked on in parts, by a block each. How many depends on the
-/// vocabulary only, so that sums are added in the same order in every batch.
+/// Rows are worked on in parts, by a block of so many threads each. Blocks are
+/// small, so that many share a multiprocessor: a part mostly waits for memory
+/// and for its own reductions.
+constexpr int32_t partThreads = 256;
+
+/// How many parts there are depends on the vocabulary only, so that sums are
+/// added in the same order in every batch.
 TOKENTILE_SERVICE int32_t partsOf(int32_t vocabulary) {
   return (vocabulary + 8191) / 8192;
 }

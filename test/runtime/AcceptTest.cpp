@@ -99,7 +99,7 @@ protected:
               const AcceptArgs &args) {
     auto kernel = ServiceKernel<AcceptArgs>::create(*device, name, function);
     ASSERT_OK(kernel.status());
-    ASSERT_OK(kernel->launch(grid, teamThreads, args, *stream));
+    ASSERT_OK(kernel->launch(grid, partThreads, args, *stream));
   }
 
   /// Runs acceptance and reads back what it changed.

@@ -295,4 +295,21 @@ TEST_F(SpecDecoderTest, SharedPrefixesAreNotComputedAgain) {
   EXPECT_EQ(world.pagesInUse(), 0);
 }
 
+/// A state is that of its own length only: what cannot be shared is computed.
+TEST_F(SpecDecoderTest, PrefixesThatAreGoneAreComputedAndCounted) {
+  options.withState = true;
+  FakeWorld world(options);
+  std::unique_ptr<SpecDecoder> decoder = world.decoder(spec);
+  SpecRequest one = request(1, 30, 40), two = request(2, 10, 20);
+  std::copy_n(one.prompt.begin(), 9, two.prompt.begin());
+  two.sharePrefixOf = 1;
+  ASSERT_OK(decoder->submit(one));
+  for (int32_t i = 0; i < 5; ++i)
+    ASSERT_TRUE(decoder->step().ok());
+  ASSERT_OK(decoder->submit(two));
+  EXPECT_EQ(runAll(*decoder).tokens[2], plain(two));
+  EXPECT_EQ(decoder->counters().sharedRows, 0);
+  EXPECT_EQ(decoder->counters().sharesRefused, 1);
+}
+
 } // namespace
