@@ -8,6 +8,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include <cmath>
 #include <cstddef>
 
 using namespace mlir;
@@ -246,6 +247,21 @@ Value BlockContext::logSumExpAddress(OpBuilder &b, Value row) {
                     constant64(b, 4), row);
 }
 
+Value BlockContext::sinkOfRow(OpBuilder &b, Value row) {
+  Value group = constant(b, shape.group);
+  Value head = arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, kvHead, group),
+      arith::RemUIOp::create(b, loc, row, group));
+  Value bytes =
+      arith::ShLIOp::create(b, loc, extend(b, head), constant64(b, 2));
+  Value list = field(b, ARG(sinks), b.getI64Type());
+  Value at = pointer(b, arith::AddIOp::create(b, loc, list, bytes));
+  Value natural = LLVM::LoadOp::create(b, loc, b.getF32Type(), at);
+  auto log2e = b.getF32FloatAttr(M_LOG2E);
+  return arith::MulFOp::create(b, loc, natural,
+                               arith::ConstantOp::create(b, loc, log2e));
+}
+
 Value BlockContext::partialAddress(OpBuilder &b, Value split, Value row) {
   // [B, kvHeads, splits, paddedRows, D] floats.
   Value index = arith::MulIOp::create(b, loc, extend(b, request),
@@ -285,6 +301,10 @@ Value BlockContext::statsAddress(OpBuilder &b, Value split, Value row,
 //===----------------------------------------------------------------------===//
 
 Value BlockContext::tableAddress(OpBuilder &b, Value page) {
+  PagingAttr paging = plan.getPaging();
+  if (int64_t ring = paging.getRing())
+    page = arith::RemUIOp::create(b, loc, page,
+                                  constant(b, ring / paging.getPage()));
   Value bytes =
       arith::ShLIOp::create(b, loc, extend(b, page), constant64(b, 2));
   return arith::AddIOp::create(b, loc, tableRow, bytes);

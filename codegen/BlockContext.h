@@ -75,6 +75,9 @@ public:
   mlir::Value outputAddress(mlir::OpBuilder &b, mlir::Value row);
   /// i64 address of the row's float in the log-sum-exp tensor.
   mlir::Value logSumExpAddress(mlir::OpBuilder &b, mlir::Value row);
+  /// The sink of the row's head in units of log2, f32. Padding rows have one
+  /// too.
+  mlir::Value sinkOfRow(mlir::OpBuilder &b, mlir::Value row);
   /// i64 address of a row's partial output, `dim` floats, of split `split`.
   mlir::Value partialAddress(mlir::OpBuilder &b, mlir::Value split,
                              mlir::Value row);
@@ -85,7 +88,8 @@ public:
   //===--- Keys
   //------------------------------------------------------------===//
 
-  /// i64 address of the table entry for logical page `page`.
+  /// i64 address of the table entry for logical page `page`, modulo the pages
+  /// of a ring.
   mlir::Value tableAddress(mlir::OpBuilder &b, mlir::Value page);
   /// i64 address of the row of key `key` in the pages; `pageId` is its table
   /// entry (ignored for contiguous keys).

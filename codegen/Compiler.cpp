@@ -284,6 +284,8 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
   info.positionsGiven = query.getPositions() == PositionsKind::Given;
   info.lengthsTotal = query.getLengths() == LengthsKind::Total;
   info.logSumExp = output.getExtra() == ExtraResult::LogSumExp;
+  info.sink = plan.getSink();
+  info.ring = plan.getPaging().getRing();
   info.window = plan.getSees().getWindow();
 
   info.rows = rows.rows;

@@ -64,6 +64,8 @@ struct KernelArgs {
   /// Running maximum (in log2 units) and sum of each partial row, float
   /// [B, kvHeads, splits, 2, paddedRows]; used when splits > 1.
   float *partialStats;
+  /// `sink`: the logit of each query head, [queryHeads].
+  const float *sinks;
   int64_t queryTokenStride;
   int64_t queryHeadStride;
   int64_t outputTokenStride;
@@ -82,7 +84,7 @@ struct KernelArgs {
   /// Pages in the pool (a bound for copies that need one), 0 if unknown.
   int32_t poolPages;
 };
-static_assert(sizeof(KernelArgs) == 14 * 8 + 9 * 8 + 4 * 4,
+static_assert(sizeof(KernelArgs) == 15 * 8 + 9 * 8 + 4 * 4,
               "the parameter block has no padding");
 
 /// A host kernel: executes block (x, y, z) of the grid.
@@ -143,6 +145,11 @@ struct KernelInfo {
   /// `lengths` count the block rows too.
   bool lengthsTotal = false;
   bool logSumExp = false;
+  /// Each query head has a sink.
+  bool sink = false;
+  /// 0, or the keys that a ring of pages holds: the table has ring / pageSize
+  /// entries, and key k is at entry k mod ring / pageSize.
+  int32_t ring = 0;
   /// 0, or the window in keys: bounds the keys a row can see.
   int32_t window = 0;
 

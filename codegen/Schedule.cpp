@@ -93,17 +93,12 @@ LogicalResult tokentile::checkCovered(KernelOp spec) {
       (paging.getPage() < 16 || paging.getPage() > 256))
     return notCovered(spec, "'paging' page")
            << paging.getPage() << " yet; 16 to 256 work";
-  if (paging.getRing())
-    return notCovered(spec, "'paging' ring")
-           << paging.getRing() << " yet; paging without a ring works";
   if (paging.getIds() != IndexKind::I32)
     return notCovered(spec, "'paging' ids")
            << stringifyIndexKind(paging.getIds()) << " yet; i32 works";
   if (spec.getSoftcap())
     return notCovered(spec, "'softcap'")
            << spec.getSoftcap()->convertToDouble() << " yet; none works";
-  if (spec.getSink())
-    return notCovered(spec, "'sink'") << "true yet; none works";
   if (spec.getLatent())
     return notCovered(spec, "'latent'") << "true yet; separate planes work";
   if (!spec.getScore().empty())

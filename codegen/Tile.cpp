@@ -36,6 +36,15 @@ static Type elementType(OpBuilder &b, StorageAttr storage) {
                                                    : Type(b.getBF16Type());
 }
 
+/// Stores the output of (max, sum, output) over all keys. Here, once for each
+/// row, a sink joins the sum.
+static void storeOutput(OpBuilder &b, KernelOp plan, ValueRange result) {
+  Location loc = plan.getLoc();
+  if (plan.getSink())
+    result = AddSinkOp::create(b, loc, result.getTypes(), result)->getResults();
+  StoreResultOp::create(b, loc, result[0], result[1], result[2], false);
+}
+
 namespace {
 
 /// Builds the sweep of one plan.
@@ -215,8 +224,7 @@ void SweepBuilder::build() {
   auto store = scf::IfOp::create(b, TypeRange(), alone,
                                  /*withElseRegion=*/true);
   OpBuilder inner = store.getThenBodyBuilder();
-  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0), loop.getResult(1),
-                        loop.getResult(2), false);
+  storeOutput(inner, plan, loop.getResults());
   inner = store.getElseBodyBuilder();
   StoreResultOp::create(inner, b.getLoc(), loop.getResult(0), loop.getResult(1),
                         loop.getResult(2), true);
@@ -252,8 +260,7 @@ struct TilePass : tokentile::impl::TilePassBase<TilePass> {
       auto stats = RankedTensorType::get({1}, b.getF32Type());
       auto row = RankedTensorType::get({1, plan.getValueDim()}, b.getF32Type());
       auto merged = MergePartialsOp::create(b, stats, stats, row);
-      StoreResultOp::create(b, merged.getMax(), merged.getSum(),
-                            merged.getOutput(), false);
+      storeOutput(b, plan, merged.getResults());
     }
   }
 };

@@ -45,6 +45,8 @@ struct Emitter {
   struct Result {
     TileBuffer max, sum, output;
   };
+  /// Each output may be the input of its shape.
+  void addSink(const Result &from, const Result &to);
   void storeResult(const Result &result);
   void storePartial(const Result &result);
   void mergePartials(const Result &result);

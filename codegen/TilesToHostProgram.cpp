@@ -353,6 +353,13 @@ LogicalResult ProgramEmitter::emitTileOp(Operation *operation) {
             {fresh(op.getMax()), fresh(op.getSum()), fresh(op.getOutput())});
         return success();
       })
+      .Case([&](AddSinkOp op) {
+        Emitter::Result from = result(op.getMax(), op.getSum(), op.getOutput());
+        emit.addSink(from, {reuse(op.getMax(), op.getNewMax(), op),
+                            reuse(op.getSum(), op.getNewSum(), op),
+                            reuse(op.getOutput(), op.getResult(), op)});
+        return success();
+      })
       .Case([&](StoreResultOp op) {
         Emitter::Result tiles =
             result(op.getMax(), op.getSum(), op.getOutput());

@@ -20,6 +20,29 @@ using arith::CmpIPredicate;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
+void Emitter::addSink(const Result &from, const Result &to) {
+  int64_t columns = from.output.columns, lanes = HostBuilder::lanes(columns);
+  Value zero = h.i64(0);
+  h.loop(from.output.rows, 1, [&](Value index) {
+    Value max = h.load(from.max, zero, index);
+    Value sum = h.load(from.sum, zero, index);
+    Value sink = ctx.sinkOfRow(h, rowOf(index));
+    Value empty = h.compare(CmpFPredicate::OEQ, max, h.f32(-infinity));
+    Value newMax = h.select(empty, max, arith::MaxNumFOp::create(h, max, sink));
+    Value factor = h.select(empty, h.f32(1),
+                            h.exp2(arith::SubFOp::create(h, max, newMax)));
+    Value added = h.select(empty, h.f32(0),
+                           h.exp2(arith::SubFOp::create(h, sink, newMax)));
+    h.store(newMax, to.max, zero, index);
+    h.store(h.multiplyAdd(sum, factor, added), to.sum, zero, index);
+    Value factors = h.broadcast(factor, lanes);
+    h.loop(columns, lanes, [&](Value column) {
+      Value o = h.load(from.output, index, column, lanes);
+      h.store(arith::MulFOp::create(h, o, factors), to.output, index, column);
+    });
+  });
+}
+
 void Emitter::storeRowResult(const Result &t, Value index, Value row) {
   OutputAttr spec = ctx.plan.getOutputOrDefault();
   int64_t columns = t.output.columns, lanes = HostBuilder::lanes(columns);

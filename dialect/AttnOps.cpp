@@ -64,11 +64,12 @@ static LogicalResult verifyPaging(KernelOp op) {
   if (ring && op.getSees().getPrefix() == PrefixKind::All) // C39
     return op.emitOpError()
            << "expected 'prefix' left or symmetric for a 'ring', got all";
-  int64_t tokens = op.getTokens();
-  if (ring && ring - tokens < op.getSees().getWindow()) // C40
+  bool dense = op.getBlockKind() == BlockKind::Dense;
+  int64_t own = dense ? 0 : op.getTokens();
+  if (ring && ring - own < op.getSees().getWindow()) // C40
     return op.emitOpError()
            << "expected 'ring' to hold 'within' " << op.getSees().getWindow()
-           << " and 'tokens' " << tokens << ", got " << ring;
+           << " and " << own << " block rows, got " << ring;
   return success();
 }
 

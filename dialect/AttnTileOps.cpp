@@ -60,6 +60,14 @@ LogicalResult StoreResultOp::verify() {
   return verifyPartial(getOperation(), getMax(), getSum(), getOutput());
 }
 
+LogicalResult AddSinkOp::verify() {
+  KernelOp plan = getOperation()->getParentOfType<ProgramOp>().getPlan();
+  if (plan && !plan.getSink()) // C70
+    return emitOpError() << "expected a kernel with 'sink', got @"
+                         << plan.getSymName();
+  return verifyPartial(getOperation(), getMax(), getSum(), getOutput());
+}
+
 // Two factors of one product of the tensor cores.
 static LogicalResult verifyFactors(Operation *op, RankedTensorType left,
                                    RankedTensorType right) {

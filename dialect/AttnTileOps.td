@@ -208,6 +208,34 @@ def Attn_MergePartialsOp : Attn_ProgramPart<"merge_partials"> {
   let hasVerifier = 1;
 }
 
+def Attn_AddSinkOp : Attn_ProgramPart<"add_sink", [
+    Pure, AllTypesMatch<["max", "newMax"]>, AllTypesMatch<["sum", "newSum"]>,
+    AllTypesMatch<["output", "result"]>]> {
+  let summary = "adds the sink of each row's head to its sum";
+  let description = [{
+    With c = sink * log2(e): max' = max(max, c);
+    sum' = 2^(max - max') sum + 2^(c - max'); output' = 2^(max - max') output.
+    A row that has seen no key, whose max is minus infinity, stays as it is. It
+    stands once on the way to the output: before the store of a sweep that is
+    its own merge, and behind the merge.
+
+    Example:
+
+    ```mlir
+    %m1, %l1, %o1 = attn.add_sink %m, %l, %o
+        : tensor<96xf32>, tensor<96xf32>, tensor<96x256xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Rows:$max, Attn_Rows:$sum, Attn_Matrix:$output);
+  let results = (outs Attn_Rows:$newMax, Attn_Rows:$newSum,
+                      Attn_Matrix:$result);
+  let assemblyFormat = [{
+    $max `,` $sum `,` $output attr-dict `:`
+    type($max) `,` type($sum) `,` type($output)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Mathematics
 //===----------------------------------------------------------------------===//

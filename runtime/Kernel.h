@@ -131,8 +131,12 @@ struct LaunchArgs {
   const int32_t *positions = nullptr;
   /// Required if the keys are contiguous.
   const int32_t *keyOffsets = nullptr;
+  /// Required if info.sink, else null.
+  const float *sinks = nullptr;
 
-  /// Entries of one row of `table`.
+  /// Entries of one row of `table`: exactly info.ring / info.pageSize for a
+  /// ring (the stride of BlockTables), else at least the pages of the planned
+  /// keys.
   int64_t tableStride = 0;
   /// Pages of the pool, 0 if unknown. Head-major pages need it, or both head
   /// strides.

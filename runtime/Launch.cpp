@@ -44,6 +44,7 @@ Status checkPointers(const Plan &plan, const LaunchArgs &args) {
       {"keyOffsets", args.keyOffsets, contiguous},
       {"columns", args.columns, info.columns != Columns::Uniform},
       {"positions", args.positions, info.positionsGiven},
+      {"sinks", args.sinks, info.sink},
       {"workspace", args.workspace, plan.workspaceBytes > 0},
   };
   for (const auto &entry : pointers)
@@ -55,6 +56,9 @@ Status checkPointers(const Plan &plan, const LaunchArgs &args) {
     return invalid("pointer 'logSumExp' is given, but kernel '" + info.name +
                    "' does not write it; pass null or compile it with "
                    "log-sum-exp");
+  if (!info.sink && args.sinks)
+    return invalid("pointer 'sinks' is given, but kernel '" + info.name +
+                   "' does not read it; pass null or compile it with sink");
   return Status();
 }
 
@@ -82,6 +86,16 @@ Status checkTable(const Plan &plan, const LaunchArgs &args) {
   const KernelInfo &info = plan.kernel->info();
   if (info.pageOrder == PageOrder::Contiguous)
     return Status();
+  if (info.ring) {
+    int64_t entries = info.ring / info.pageSize;
+    if (args.tableStride == entries)
+      return Status();
+    return Status(StatusCode::OutOfRange,
+                  "tableStride " + std::to_string(args.tableStride) +
+                      " is not that of kernel '" + info.name +
+                      "', whose ring of " + std::to_string(info.ring) +
+                      " keys has " + std::to_string(entries) + " entries");
+  }
   // A dense block of known size is not in the pages.
   int64_t keys = plan.bounds.keys;
   if (info.denseBlock && info.columns == Columns::Uniform)
@@ -131,6 +145,7 @@ StatusOr<KernelArgs> makeKernelArgs(const Plan &plan, const LaunchArgs &args) {
   out.columns = args.columns;
   out.positions = args.positions;
   out.keyOffsets = args.keyOffsets;
+  out.sinks = args.sinks;
   if (plan.splits > 1) {
     char *workspace = static_cast<char *>(args.workspace);
     out.partialOutput = reinterpret_cast<float *>(workspace);

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int formatVersion = 1;
+constexpr int formatVersion = 2;
 
 /// The names of each enumeration, in the order of its values.
 template <typename E>
@@ -65,6 +65,8 @@ void visitFields(Info &info, Visit visit) {
   visit("positionsGiven", info.positionsGiven);
   visit("lengthsTotal", info.lengthsTotal);
   visit("logSumExp", info.logSumExp);
+  visit("sink", info.sink);
+  visit("ring", info.ring);
   visit("window", info.window);
   visit("rows", info.rows);
   visit("paddedRows", info.paddedRows);

@@ -3,12 +3,14 @@
 // A directory of shipped kernels holds PTX files and one `manifest.json` that
 // lists them. The manifest is JSON:
 //
-//   {"format": 1,
+//   {"format": 2,
 //    "kernels": [{"file": "...", "sha256": "...", "ptxVersion": "...",
 //                 "llvmVersion": "...", "info": {<fields of KernelInfo>}}]}
 //
-// Every field is required and unknown fields are ignored. Enumerators are
-// written by their lower-case names.
+// The format counts every change of the file and of KernelArgs, which the PTX
+// reads: kernels of another format are refused, not launched. Every field is
+// required and unknown fields are ignored. Enumerators are written by their
+// lower-case names.
 //
 //===----------------------------------------------------------------------===//
 

@@ -85,8 +85,8 @@ LogicalResult MmaEmitter::emitOp(Operation &op) {
       .Case<scf::IfOp>([&](auto branch) { return emitIf(branch); })
       .Case<RequestOp, SplitIdOp, CopyQueryOp, LookupPagesOp, AsyncCopyOp,
             AsyncWaitOp, ViewOp, ReadQueryOp, ScoresOp, AccumulateOp, MaskOp,
-            SoftmaxOp, ReduceWarpsOp, StoreResultOp, AgreeMaxOp, ShareOp,
-            AgreeSumOp>([&](auto known) {
+            SoftmaxOp, ReduceWarpsOp, AddSinkOp, StoreResultOp, AgreeMaxOp,
+            ShareOp, AgreeSumOp>([&](auto known) {
         emit(known);
         return success();
       })

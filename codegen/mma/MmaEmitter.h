@@ -58,6 +58,7 @@ private:
   void emit(attn::AgreeSumOp op);
   // MmaResults.cpp
   void emit(attn::ReduceWarpsOp op);
+  void emit(attn::AddSinkOp op);
   void emit(attn::StoreResultOp op);
 
   //===--- Helpers
@@ -138,6 +139,14 @@ bool mergeIsDependent(attn::KernelOp plan);
 /// Threads of a merge block, and the bytes of shared memory it needs.
 int64_t mergeThreads(attn::KernelOp plan);
 int64_t mergeSharedBytes(attn::KernelOp plan);
+
+/// What a sink does to a row whose maximum is `max` (attn.add_sink): the new
+/// maximum, the factor on sum and output, and what is added to the sum.
+struct SinkOfRow {
+  mlir::Value newMax, factor, added;
+};
+SinkOfRow addSink(Lane &b, BlockContext &block, mlir::Value row,
+                  mlir::Value max);
 
 /// The factor on an output row whose sum is `sum`.
 mlir::Value outputFactor(Lane &b, attn::KernelOp plan, mlir::Value sum);

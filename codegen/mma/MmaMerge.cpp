@@ -36,7 +36,8 @@ class MergeEmitter {
 public:
   MergeEmitter(Lane &b, ProgramOp program, Value args, Value shared)
       : b(b), plan(program.getPlan()), shared(shared),
-        perRow(plan.getValueDim() / kDims) {
+        perRow(plan.getValueDim() / kDims),
+        addsSink(!program.getBody().getOps<AddSinkOp>().empty()) {
     Type i32 = b.getI32Type();
     // The partial results of the sweep before this launch must be complete.
     if (mergeIsDependent(plan))
@@ -68,6 +69,7 @@ private:
   KernelOp plan;
   Value shared;
   int64_t perRow;
+  bool addsSink;
   std::unique_ptr<BlockContext> block;
   Value thread, lane, group, column;
   Value max, reference, sum;
@@ -154,7 +156,15 @@ void MergeEmitter::store(ArrayRef<Value> output) {
                      : Type(b.getBF16Type());
   Value row = block->firstRow;
   Value live = block->rowIsLive(b, row);
-  Value factor = b.select(live, outputFactor(b, plan, sum), b.f32(0));
+  Value scale = b.f32(1);
+  if (addsSink) {
+    SinkOfRow sink = addSink(b, *block, row, max);
+    max = sink.newMax;
+    sum = b.fma(sum, sink.factor, sink.added);
+    scale = sink.factor;
+  }
+  Value factor = b.mulf(scale, outputFactor(b, plan, sum));
+  factor = b.select(live, factor, b.f32(0));
   Value writes =
       b.both(b.lessThan(thread, perRow), rowHasPlace(b, *block, row));
   b.when(writes, [&] {

@@ -67,6 +67,36 @@ void MmaEmitter::emit(ReduceWarpsOp op) {
   map[op.getResult()] = Registers(all.drop_front(2 * laneRows()));
 }
 
+SinkOfRow tokentile::addSink(Lane &b, BlockContext &block, Value row,
+                             Value max) {
+  Value sink = block.sinkOfRow(b, row);
+  Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
+                                      b.f32(-INFINITY));
+  Value newMax = b.select(empty, max, b.largerf(max, sink));
+  Value factor = b.select(empty, b.f32(1), b.exp2(b.subf(max, newMax)));
+  Value added = b.select(empty, b.f32(0), b.exp2(b.subf(sink, newMax)));
+  return {newMax, factor, added};
+}
+
+void MmaEmitter::emit(AddSinkOp op) {
+  // Sums are partial in the lanes of a quad; one of them adds the sink.
+  Value first = b.is(Lane::Predicate::eq, b.rem(lane, 4), b.i32(0));
+  Registers max, sum, factors;
+  for (int64_t r = 0; r < laneRows(); ++r) {
+    SinkOfRow sink = addSink(b, *block, row[r], registers(op.getMax())[r]);
+    Value added = b.select(first, sink.added, b.f32(0));
+    max.push_back(sink.newMax);
+    sum.push_back(b.fma(registers(op.getSum())[r], sink.factor, added));
+    factors.push_back(sink.factor);
+  }
+  Registers output;
+  for (auto [i, value] : llvm::enumerate(registers(op.getOutput())))
+    output.push_back(b.mulf(value, factors[rowOf(i, dimsPerWarp())]));
+  map[op.getNewMax()] = max;
+  map[op.getNewSum()] = sum;
+  map[op.getResult()] = output;
+}
+
 Value tokentile::outputFactor(Lane &b, KernelOp plan, Value sum) {
   bool zero = plan.getOutputOrDefault().getEmpty() == EmptyKind::Zero;
   Value inverse = arith::DivFOp::create(b, b.f32(1), sum);

@@ -73,13 +73,6 @@ attn.kernel @large_page heads<4 over 2, dim 64> tokens<2>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op the generator does not cover 'paging' ring 160 yet; paging without a ring works}}
-attn.kernel @ring heads<4 over 2, dim 64> tokens<2>
-    sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
-    paging<page_major page 16 ring 160>
-
-// -----
-
 // expected-error @below {{'attn.kernel' op the generator does not cover 'paging' ids i64 yet; i32 works}}
 attn.kernel @ids heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
@@ -91,13 +84,6 @@ attn.kernel @ids heads<4 over 2, dim 64> tokens<2>
 attn.kernel @softcap heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> softcap<30.0>
-
-// -----
-
-// expected-error @below {{'attn.kernel' op the generator does not cover 'sink' true yet; none works}}
-attn.kernel @sink heads<4 over 2, dim 64> tokens<2>
-    sees<prefix all, suffix causal> keys<bf16> values<bf16>
-    paging<page_major page 64> sink
 
 // -----
 

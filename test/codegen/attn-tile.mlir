@@ -46,6 +46,25 @@ attn.kernel @sweep heads<24 over 4, dim 256> tokens<16>
 // CHECK-NEXT: %[[MM:.*]], %[[ML:.*]], %[[MO:.*]] = attn.merge_partials : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
 // CHECK-NEXT: attn.store_result %[[MM]], %[[ML]], %[[MO]] :
 
+// A sink joins the sum once on each way to the output.
+attn.kernel @sink heads<4 over 2, dim 64> tokens<2>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> sink
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
+// CHECK-LABEL: attn.program @sink_sweep
+// CHECK: %[[LOOP:.*]]:3 = scf.for
+// CHECK-NOT: attn.add_sink
+// CHECK: arith.cmpi eq, %{{.*}}, %c1_i32
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: %[[M:.*]], %[[L:.*]], %[[O:.*]] = attn.add_sink %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2 :
+// CHECK-NEXT: attn.store_result %[[M]], %[[L]], %[[O]] :
+// CHECK-NEXT: } else {
+// CHECK-NEXT: attn.store_result %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2 partial :
+// CHECK-LABEL: attn.program @sink_merge
+// CHECK-NEXT: %[[MM:.*]], %[[ML:.*]], %[[MO:.*]] = attn.merge_partials
+// CHECK-NEXT: %[[SM:.*]], %[[SL:.*]], %[[SO:.*]] = attn.add_sink %[[MM]], %[[ML]], %[[MO]] :
+// CHECK-NEXT: attn.store_result %[[SM]], %[[SL]], %[[SO]] :
+
 // Pages larger than a tile: one lookup. fp16 keys meet an fp16 query.
 attn.kernel @large_page heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<fp16> values<bf16>

@@ -58,7 +58,7 @@ attn.kernel @k heads<8 over 4, dim 128>
 // -----
 
 // C40: a ring remembers a window.
-// expected-error@+1 {{'attn.kernel' op expected 'ring' to hold 'within' 128 and 'tokens' 4, got 128}}
+// expected-error@+1 {{'attn.kernel' op expected 'ring' to hold 'within' 128 and 4 block rows, got 128}}
 attn.kernel @k heads<8 over 4, dim 128>
     tokens<4>
     sees<prefix left within 128, suffix causal>

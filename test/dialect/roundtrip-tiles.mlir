@@ -5,7 +5,7 @@
 
 attn.kernel @k heads<24 over 4, dim 256> tokens<16>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
-    paging<page_major page 64>
+    paging<page_major page 64> sink
 
 // CHECK-LABEL: attn.program @k_sweep role<sweep> of @k {
 attn.program @k_sweep role<sweep> of @k {
@@ -51,7 +51,10 @@ attn.program @k_merge role<merge> of @k {
   // CHECK: %[[M:.*]], %[[L:.*]], %[[O:.*]] = attn.merge_partials : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
   %m, %l, %o = attn.merge_partials
       : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
-  // CHECK: attn.store_result %[[M]], %[[L]], %[[O]] : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
-  attn.store_result %m, %l, %o
+  // CHECK: %[[MS:.*]], %[[LS:.*]], %[[OS:.*]] = attn.add_sink %[[M]], %[[L]], %[[O]] : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
+  %ms, %ls, %os = attn.add_sink %m, %l, %o
+      : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
+  // CHECK: attn.store_result %[[MS]], %[[LS]], %[[OS]] : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
+  attn.store_result %ms, %ls, %os
       : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
 }

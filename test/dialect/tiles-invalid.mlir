@@ -93,3 +93,21 @@ attn.program @p role<sweep> of @k {
   attn.store_result %m, %l, %o
       : tensor<16xf32>, tensor<32xf32>, tensor<32x128xf32>
 }
+
+// -----
+
+// C70: only a kernel with sinks adds them.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %o = arith.constant dense<0.0> : tensor<32x128xf32>
+  %m = arith.constant dense<0.0> : tensor<32xf32>
+  // expected-error@+1 {{'attn.add_sink' op expected a kernel with 'sink', got @k}}
+  %m1, %l1, %o1 = attn.add_sink %m, %m, %o
+      : tensor<32xf32>, tensor<32xf32>, tensor<32x128xf32>
+}

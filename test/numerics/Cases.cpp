@@ -21,8 +21,8 @@ public:
     std::string sees = drawSees();
     std::string keys = random.pick({"bf16", "fp16"});
     std::string values = random.pick({"bf16", "fp16"});
-    std::string paging = drawPaging();
     dense = random.oneIn(3);
+    std::string paging = drawPaging();
     std::string query = drawQuery();
     std::string output = drawOutput();
     std::string scale = drawScale();
@@ -32,7 +32,8 @@ public:
         std::to_string(tokens) + "> sees<" + sees + "> keys<" + keys +
         "> values<" + values + "> paging<" + paging + "> block<" +
         (dense ? "dense" : "in_pages") + "> query<" + query + "> output<" +
-        output + ">" + scale + " split<" + drawSplit() + ">";
+        output + ">" + scale + (random.oneIn(3) ? " sink" : "") + " split<" +
+        drawSplit() + ">";
     if (batch > 0) {
       random = Random(seed + uint64_t(batch) * 0x100000001, uint64_t(index));
       drawPositions();
@@ -61,7 +62,7 @@ private:
   Random random;
   Case result;
   int64_t group, tokens, kv, dim;
-  int64_t page = 0;
+  int64_t page = 0, window = 0, ring = 0;
   bool small;
   bool dense = false, total = false, given = false;
   std::string columns;
@@ -77,10 +78,10 @@ void CaseMaker::drawShape() {
 std::string CaseMaker::drawSees() {
   std::string prefix = random.pick({"all", "left", "symmetric"});
   std::string suffix = random.pick({"causal", "bidirectional"});
-  if (prefix != "all")
-    prefix +=
-        " within " + std::to_string(random.pick(
-                         {1, 2, 5, 16, 17, 63, 64, 100, 128, 300, 1024, 4096}));
+  if (prefix != "all") {
+    window = random.pick({1, 2, 5, 16, 17, 63, 64, 100, 128, 300, 1024, 4096});
+    prefix += " within " + std::to_string(window);
+  }
   return "prefix " + prefix + ", suffix " + suffix;
 }
 
@@ -96,6 +97,11 @@ std::string CaseMaker::drawPaging() {
   if (order == "nhd" && random.oneIn(3)) {
     result.interleave = Interleave::Slots;
     text += " slot_stride " + std::to_string(2 * kv * dim * 2);
+  }
+  if (window && random.oneIn(2)) {
+    int64_t held = window + (dense ? 0 : tokens);
+    ring = (held + page - 1) / page * page + page * random.pick({0, 0, 1, 2});
+    text += " ring " + std::to_string(ring);
   }
   return text;
 }
@@ -116,6 +122,9 @@ void CaseMaker::drawPositions() {
   if (!given)
     return;
   result.positionShift = random.pick({0, 0, 0, -3, 5, 600});
+  // Earlier rows would see keys that a ring has overwritten.
+  if (ring)
+    result.positionShift = std::max(0, result.positionShift);
   result.positionStep = random.pick({1, 1, 2, 3});
 }
 

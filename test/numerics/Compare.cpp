@@ -61,7 +61,7 @@ double rowBound(const ReferenceResult &reference, int64_t row,
   }
   const ReferenceRow &facts = reference.rows[row];
   double sums = unitOfSingle * std::sqrt(double(facts.keys));
-  return 2 * naive + precision.output * largest +
+  return 2 * naive + precision.output * largest + precision.smallest +
          (precision.probabilities + sums) * facts.absolute;
 }
 

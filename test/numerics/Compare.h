@@ -24,6 +24,9 @@ struct Precision {
   double output = 0;
   /// Of the type that probabilities are rounded to; 0 if they are exact.
   double probabilities = 0;
+  /// Rounding of outputs near zero: the spacing of fp16's subnormal numbers,
+  /// the smallest number that is not flushed to zero in bf16.
+  double smallest = 0;
 };
 
 /// The verdict, and the figures it rests on.

@@ -77,6 +77,7 @@ Problem::getArgs(const std::function<void *(const HostTensor &)> &place) const {
   args.columns = ids("columns");
   args.positions = ids("positions");
   args.keyOffsets = ids("key_offsets");
+  args.sinks = reinterpret_cast<const float *>(find("sinks"));
   return args;
 }
 
@@ -104,6 +105,7 @@ ReferenceInputs Problem::getReferenceInputs() const {
   in.columns = args.columns;
   in.positions = args.positions;
   in.keyOffsets = args.keyOffsets;
+  in.sinks = args.sinks;
   in.batch = args.batch;
   in.maxKeys = args.maxKeys;
   return in;

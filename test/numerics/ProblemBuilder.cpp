@@ -85,13 +85,10 @@ bool ProblemBuilder::checkFit(std::string &error) {
     error = "problems are built for keys and values of bf16 or fp16";
   if (kernel.getValueDim() != dim || kernel.getLatent())
     error = "problems are built for values as wide as keys, and not latent";
-  if (kernel.getPaging().getRing() ||
-      kernel.getPaging().getIds() != IndexKind::I32)
-    error = "problems are built for 'ids i32' and no 'ring'";
+  if (kernel.getPaging().getIds() != IndexKind::I32)
+    error = "problems are built for 'ids i32'";
   if (kernel.getSees().getSuffix() == SuffixKind::Ancestors)
     error = "problems are built for 'suffix' causal and bidirectional";
-  if (kernel.getSink())
-    error = "problems are built without 'sink'";
   return error.empty();
 }
 
@@ -210,6 +207,8 @@ std::unique_ptr<Problem> ProblemBuilder::build(std::string &error) {
   addRows("output", output.getElement(),
           output.getOrder() == RowOrder::HeadMajor, dim, true,
           args.outputTokenStride, args.outputHeadStride);
+  if (kernel.getSink())
+    addSinks();
   if (output.getExtra() == ExtraResult::LogSumExp)
     add("lse", "fp32", {problem->tokens, queryHeads}, {}, true);
   problem->keySlotStride = keySlotStride;
@@ -219,7 +218,9 @@ std::unique_ptr<Problem> ProblemBuilder::build(std::string &error) {
 
   double unit = roundingUnit(kernel.getValues().getElement());
   problem->precision = {roundingUnit(output.getElement()),
-                        testCase.numbers == Numbers::Mean ? 0.0 : unit};
+                        testCase.numbers == Numbers::Mean ? 0.0 : unit,
+                        output.getElement() == ElementKind::FP16 ? 0x1p-24
+                                                                 : 0x1p-126};
   return std::move(problem);
 }
 

@@ -33,6 +33,7 @@ private:
   void addMetadata();
   void addTable();
   void addPools();
+  void addSinks();
   void addInterleavedPools(std::vector<int64_t> shape,
                            std::vector<int64_t> strides);
   void fillQuery();

@@ -11,6 +11,7 @@
 #include "dialect/ReferenceElements.h"
 
 #include <cstring>
+#include <limits>
 
 using namespace tokentile::attn;
 
@@ -31,6 +32,15 @@ bool isSteered(Numbers numbers) {
 
 double ProblemBuilder::direction(int64_t head, int64_t d) const {
   return Random(testCase.seed, uint64_t(head * dim + d)).oneIn(2) ? 1 : -1;
+}
+
+void ProblemBuilder::addSinks() {
+  HostTensor &tensor = add("sinks", "fp32", {queryHeads});
+  auto *sinks = reinterpret_cast<float *>(tensor.data());
+  // Beside every score, among them, above all of them, and none.
+  for (int64_t head = 0; head < queryHeads; ++head)
+    sinks[head] = random.pick({-80.0f, -1.5f, 0.0f, 2.25f, 6.0f, 9.0f,
+                               -std::numeric_limits<float>::infinity()});
 }
 
 void ProblemBuilder::fillQuery() {

@@ -21,7 +21,8 @@ void ProblemBuilder::addTable() {
   for (int64_t i = poolPages - 1; i > 0; --i)
     std::swap(pages[i], pages[random.range(0, i)]);
 
-  int64_t width = pagesOf(problem->maxKeys) + random.range(1, 3);
+  int64_t ring = kernel.getPaging().getRing() / pageSize();
+  int64_t width = ring ? ring : pagesOf(problem->maxKeys) + random.range(1, 3);
   HostTensor &tensor = add("table", "i32", {testCase.batch, width});
   auto *table = reinterpret_cast<int32_t *>(tensor.data());
   int64_t next = 0;
@@ -29,10 +30,12 @@ void ProblemBuilder::addTable() {
     // Pages wholly before the window are no longer the request's.
     int64_t first = oldestKeyOf(request) / pageSize();
     int64_t end = pagesOf(storedKeys(request));
+    int32_t *row = table + request * width;
     for (int64_t i = 0; i < width; ++i)
-      table[request * width + i] = first <= i && i < end ? pages[next++]
-                                   : i % 2               ? -1
-                                                         : 2147480000;
+      row[i] = i % 2 ? -1 : 2147480000;
+    // A ring may have its oldest and its newest keys in one page.
+    for (int64_t i = first; i < std::min(end, first + width); ++i)
+      row[i % width] = pages[next++];
   }
   problem->layout.tableStride = width;
 }
@@ -115,7 +118,8 @@ uint8_t *ProblemBuilder::rowOf(bool isKey, int32_t request, int32_t key,
   }
   auto *table =
       reinterpret_cast<const int32_t *>(problem->getTensor("table").data());
-  int64_t page = table[request * args.tableStride + key / pageSize()];
+  int64_t entry = key / pageSize() % args.tableStride;
+  int64_t page = table[request * args.tableStride + entry];
   return pool + page * args.keyPageStride + key % pageSize() * keySlotStride;
 }
 

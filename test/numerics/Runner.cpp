@@ -80,6 +80,7 @@ LaunchArgs launchArgs(const KernelArgs &from, int32_t queryTokens) {
   args.columns = from.columns;
   args.positions = from.positions;
   args.keyOffsets = from.keyOffsets;
+  args.sinks = from.sinks;
   args.tableStride = from.tableStride;
   args.poolPages = from.poolPages;
   args.queryTokens = queryTokens;

@@ -108,6 +108,8 @@ Row TiledKernel::loadKey(bool isKey, int64_t kvHead, int64_t key) {
                   storage.getElement());
   int64_t size = paging.getPage();
   int64_t place = key / size;
+  if (paging.getRing())
+    place %= int64_t(paging.getRing()) / size;
   if (fault == Fault::WrongPage && !isKey && place == 1)
     place = 0;
   int64_t page = args.table[request * args.tableStride + place];
@@ -224,6 +226,14 @@ void TiledKernel::runRow(int64_t row) {
     merged.sum = merged.sum * old + partial.sum * add;
     for (int64_t d = 0; d < dim; ++d)
       merged.output[d] = merged.output[d] * old + partial.output[d] * add;
+  }
+  if (kernel.getSink() && merged.sum > 0) {
+    float sink = args.sinks[head] * 1.4426950408889634f;
+    float max = std::max(merged.max, sink), old = std::exp2(merged.max - max);
+    merged.max = max;
+    merged.sum = merged.sum * old + std::exp2(sink - max);
+    for (float &value : merged.output)
+      value *= old;
   }
   writeRow(token, head, merged, false);
 }

@@ -64,6 +64,33 @@ TEST(Launch, LogSumExpThatIsNotWrittenIsRefused) {
       StatusCode::InvalidArgument, "'verify' does not write it");
 }
 
+TEST(Launch, SinksAreNeeded) {
+  KernelInfo info = testInfo();
+  info.sink = true;
+  expectNeeded(info, "sinks", &LaunchArgs::sinks);
+}
+
+TEST(Launch, SinksThatAreNotReadAreRefused) {
+  alignas(16) float sinks[8] = {};
+  expectError(
+      launchWith(testInfo(), [&](LaunchArgs &args) { args.sinks = sinks; }),
+      StatusCode::InvalidArgument, "'verify' does not read it");
+}
+
+TEST(Launch, TableOfARingIsOfItsPages) {
+  KernelInfo info = testInfo();
+  info.window = 30;
+  info.ring = 48;
+  for (int64_t stride : {2, 4, 7})
+    expectError(
+        launchWith(info, [&](LaunchArgs &args) { args.tableStride = stride; }),
+        StatusCode::OutOfRange,
+        "tableStride " + std::to_string(stride) +
+            " is not that of kernel 'verify', whose ring of 48 keys "
+            "has 3 entries");
+  ASSERT_OK(launchWith(info, [](LaunchArgs &args) { args.tableStride = 3; }));
+}
+
 TEST(Launch, DenseBlockIsNeeded) {
   KernelInfo info = testInfo();
   info.denseBlock = true;

@@ -27,7 +27,8 @@ KernelInfo fullInfo() {
   info.keySlotStride = int64_t(1) << 40;
   info.columns = Columns::Packed;
   info.denseBlock = info.positionsGiven = true;
-  info.lengthsTotal = info.logSumExp = true;
+  info.lengthsTotal = info.logSumExp = info.sink = true;
+  info.ring = 2112;
   info.window = 2048;
   info.rowBlocks = 2;
   info.sweeps = 2;
@@ -98,6 +99,8 @@ TEST(KernelInfoJson, RoundTrip) {
   EXPECT_EQ(read->splitPolicy, SplitPolicy::Keys);
   EXPECT_EQ(read->keyElement, Element::Float16);
   EXPECT_TRUE(read->logSumExp);
+  EXPECT_TRUE(read->sink);
+  EXPECT_EQ(read->ring, 2112);
 }
 
 TEST(KernelInfoJson, DamagedFields) {
@@ -151,14 +154,14 @@ TEST_F(ManifestTest, UnwritableFile) {
 TEST_F(ManifestTest, DamagedFiles) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "it is not a JSON object"},
-      {"{\"format\": 1, \"ker", "it is not a JSON object"},
+      {"{\"format\": 2, \"ker", "it is not a JSON object"},
       {"[1]", "it is not a JSON object"},
       {"{}", "field 'format' is missing"},
-      {"{\"format\": 2}", "it has format 2, and this version reads format 1"},
-      {"{\"format\": 1}", "field 'kernels' is not a list"},
-      {"{\"format\": 1, \"kernels\": [3]}",
+      {"{\"format\": 1}", "it has format 1, and this version reads format 2"},
+      {"{\"format\": 2}", "field 'kernels' is not a list"},
+      {"{\"format\": 2, \"kernels\": [3]}",
        "kernel 0: it is not a JSON object"},
-      {"{\"format\": 1, \"kernels\": [{\"file\": 3}]}",
+      {"{\"format\": 2, \"kernels\": [{\"file\": 3}]}",
        "kernel 0: field 'file' cannot be 3"},
   };
   for (auto [text, message] : cases) {
