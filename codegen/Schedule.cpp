@@ -11,8 +11,11 @@ using namespace mlir;
 using namespace tokentile;
 using namespace tokentile::attn;
 
-/// Most rows of one sweep.
-static constexpr int64_t kMaxRows = 128;
+/// Most rows of one sweep: outputs of more do not fit the registers beside what
+/// else a sweep holds.
+static int64_t maxRows(KernelOp spec) {
+  return spec.getHeads().getDim() > 128 ? 128 : 160;
+}
 /// Most warps of a block; more leave too few registers to each.
 static constexpr int64_t kMaxWarps = 16;
 /// Most row tiles of a row warp, and key warps that meet.
@@ -288,12 +291,13 @@ static LogicalResult divideRows(KernelOp spec, MmaSchedule &s,
   maxSweeps = std::max<int64_t>(1, given.getMaxSweeps());
   s.rowBlocks = given.getRowBlocks();
   if (!s.rowBlocks)
-    s.rowBlocks = llvm::divideCeil(rows, kMaxRows);
+    s.rowBlocks = llvm::divideCeil(rows, maxRows(spec));
   if (s.rowBlocks > maxSweeps)
     return refuse(spec) << "'tokens' " << spec.getTokens() << " makes " << rows
                         << " rows, which take " << s.rowBlocks
-                        << " sweeps over the keys; one sweep holds " << kMaxRows
-                        << " rows, and 'max_sweeps' allows " << maxSweeps;
+                        << " sweeps over the keys; one sweep holds "
+                        << maxRows(spec) << " rows, and 'max_sweeps' allows "
+                        << maxSweeps;
   return success();
 }
 

@@ -220,7 +220,7 @@ template <typename Body>
 static void forEachShape(Body body) {
   for (int64_t dim : kDims)
     for (int64_t warps = 1; warps <= 16; ++warps)
-      for (int64_t rows = 16; rows <= 128; rows += 16)
+      for (int64_t rows = 16; rows <= 160; rows += 16)
         body(shareCopies(warps * kWarp, dim / 8, rows), dim);
 }
 

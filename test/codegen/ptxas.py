@@ -36,6 +36,17 @@ VARIANTS = [
     " lengths total> split<keys of 1024>",
 ]
 
+# Drafts: a block beside a ring, and joined with its context. 64 heads over 8
+# and 32 over 4 make 136 rows.
+DRAFTS = [
+    "sees<prefix symmetric within 2048, suffix bidirectional> keys<bf16>"
+    " values<bf16> paging<page_major page 64 ring 2112> block<dense>"
+    " query<bf16 token_major columns counted> sink",
+    "sees<prefix all, suffix bidirectional> keys<bf16> values<bf16>"
+    " paging<contiguous> query<bf16 token_major columns packed lengths total>"
+    " sink",
+]
+
 FRAME = re.compile(
     r"(\d+) bytes stack frame, (\d+) bytes spill stores,"
     r" (\d+) bytes spill loads"
@@ -84,6 +95,12 @@ def main():
     cases = list(itertools.product(CHIPS, HEADS, TOKENS, [PLAIN]))
     cases += itertools.product(
         ["sm_80", "sm_90a"], [(24, 4, 256), (8, 4, 64)], [9], VARIANTS
+    )
+    cases += itertools.product(
+        ["sm_80", "sm_90a"],
+        [(32, 8, 128), (64, 8, 128), (32, 4, 128)],
+        [17],
+        DRAFTS,
     )
     workers = os.cpu_count() or 2
     with tempfile.TemporaryDirectory() as folder:
