@@ -262,7 +262,10 @@ static bool isPossible(KernelOp spec, const MmaSchedule &s,
   SplitAttr split = spec.getSplitOrDefault();
   if (split.getKind() == SplitKind::Keys && split.getValue() % s.keyTile)
     return false;
-  int64_t registers = std::min(kMaxRegisters, kRegistersPerSm / s.threads());
+  // Each partition holds whole warps; registers come in units of eight.
+  int64_t threads = llvm::alignTo(s.warps(), kPartitions) * layout::kWarp;
+  int64_t registers =
+      std::min(kMaxRegisters, kRegistersPerSm / threads / 8 * 8);
   return sharedLayout(spec, s).bytes <= chip.sharedPerBlock &&
          fragmentRegisters(spec, s) <= registers - otherRegisters(spec);
 }

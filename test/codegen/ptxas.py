@@ -42,6 +42,9 @@ DRAFTS = [
     "sees<prefix symmetric within 2048, suffix bidirectional> keys<bf16>"
     " values<bf16> paging<page_major page 64 ring 2112> block<dense>"
     " query<bf16 token_major columns counted> sink",
+    "sees<prefix symmetric within 4096, suffix bidirectional> keys<bf16>"
+    " values<bf16> paging<nhd page 16 ring 4096> block<dense>"
+    " query<bf16 token_major columns counted>",
     "sees<prefix all, suffix bidirectional> keys<bf16> values<bf16>"
     " paging<contiguous> query<bf16 token_major columns packed lengths total>"
     " sink",
