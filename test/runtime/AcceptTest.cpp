@@ -2,7 +2,7 @@
 
 #include "runtime/services/Accept.h"
 #include "TestKernel.h"
-#include "runtime/DraftSampler.h"
+#include "runtime/ServiceKernel.h"
 
 #include <cmath>
 #include <cstring>
@@ -36,6 +36,7 @@ struct Scene {
   // Results.
   std::vector<int32_t> results = std::vector<int32_t>(batch * stride, -7);
   std::vector<int32_t> accepted = std::vector<int32_t>(batch, -7);
+  std::vector<RowStats> stats = std::vector<RowStats>(batch * width);
 
   Scene() {
     for (int32_t b = 0; b < batch; ++b) {
@@ -97,9 +98,12 @@ protected:
   void launch(const char *name,
               ServiceKernel<AcceptArgs>::HostFunction function, Extent grid,
               const AcceptArgs &args) {
-    auto kernel = ServiceKernel<AcceptArgs>::create(*device, name, function);
-    ASSERT_OK(kernel.status());
-    ASSERT_OK(kernel->launch(grid, partThreads, args, *stream));
+    if (!kernels.count(name)) {
+      auto kernel = ServiceKernel<AcceptArgs>::create(*device, name, function);
+      ASSERT_OK(kernel.status());
+      kernels[name] = *std::move(kernel);
+    }
+    ASSERT_OK(kernels[name].launch(grid, partThreads, args, *stream));
   }
 
   /// Runs acceptance and reads back what it changed.
@@ -113,7 +117,7 @@ protected:
     args.logits = upload(scene.logits);
     int32_t parts = partsOf(vocabulary);
     args.partStats = upload(std::vector<RowStats>(batch * width * parts));
-    args.stats = upload(std::vector<RowStats>(batch * width));
+    args.stats = upload(scene.stats);
     args.draws = upload(std::vector<Best>(batch * parts));
     args.draftProbabilities = upload(scene.probabilities);
     args.draftSupport = upload(scene.candidates);
@@ -138,6 +142,7 @@ protected:
     ASSERT_OK(stream->synchronize());
     download(scene.results, args.results);
     download(scene.accepted, args.accepted);
+    download(scene.stats, args.stats);
     download(scene.slotLengths, args.slotLengths);
     download(scene.states, args.slotStates[1]);
   }
@@ -145,6 +150,7 @@ protected:
   std::unique_ptr<Device> device;
   std::unique_ptr<Stream> stream;
   std::vector<Buffer> buffers;
+  std::map<std::string, ServiceKernel<AcceptArgs>> kernels;
 };
 
 TEST_P(AcceptTest, KeepsGreedyDraftsAndAdvancesTheSlot) {
@@ -220,6 +226,53 @@ TEST_P(AcceptTest, NamesTheRowThatIsNotFinite) {
   EXPECT_EQ(scene.result(2).badRow, 1);
 }
 
+TEST_P(AcceptTest, StatisticsOfPartsJoin) {
+  ASSERT_GT(partsOf(vocabulary), 2);
+  Scene scene;
+  scene.requests[0].temperature = 0.7f;
+  // A part without any weight, and one that outweighs the others.
+  for (int32_t v = partOf(vocabulary, 1).first; v < partOf(vocabulary, 1).end;
+       ++v)
+    scene.logit(0, 1, v) = -INFINITY;
+  scene.logit(0, 2, vocabulary - 1) = 9;
+  run(scene);
+  for (int32_t i = 0; i < width; ++i) {
+    const float *logits = &scene.logit(0, i, 0);
+    double max = logits[scene.best(0, i)], sum = 0;
+    for (int32_t v = 0; v < vocabulary; ++v)
+      sum += std::exp((logits[v] - max) / 0.7f);
+    EXPECT_EQ(scene.stats[i].best, scene.best(0, i)) << "row " << i;
+    EXPECT_EQ(scene.stats[i].max, float(max)) << "row " << i;
+    EXPECT_NEAR(scene.stats[i].sum / sum, 1, 1e-5) << "row " << i;
+  }
+}
+
+/// Tokens of all parts are drawn as often as they should be.
+TEST_P(AcceptTest, DrawsFromEveryPart) {
+  std::map<int32_t, double> law = {{3, 0.1}, {9'000, 0.3}, {19'000, 0.6}};
+  std::map<int32_t, int32_t> counts;
+  constexpr int32_t steps = 150;
+  for (uint64_t step = 0; step < steps; ++step) {
+    Scene scene;
+    scene.columns = {1, 0, 1};
+    for (int32_t b : {0, 2}) {
+      scene.requests[b].temperature = 1;
+      scene.requests[b].seed = 2 * step + uint64_t(b == 2);
+      std::fill_n(&scene.logit(b, 0, 0), vocabulary, -INFINITY);
+      for (auto [token, probability] : law)
+        scene.logit(b, 0, token) = float(std::log(probability));
+    }
+    run(scene);
+    for (int32_t b : {0, 2})
+      counts[scene.emitted(b).back()] += 1;
+  }
+  for (auto [token, p] : law)
+    EXPECT_NEAR(counts[token], 2 * steps * p,
+                4.5 * std::sqrt(2 * steps * p * (1 - p)))
+        << "token " << token;
+  EXPECT_EQ(counts.size(), law.size());
+}
+
 /// A draft that drew from the target's own law is always kept.
 TEST_P(AcceptTest, EqualDistributionsKeepEverything) {
   Scene scene;
@@ -267,55 +320,6 @@ TEST_P(AcceptTest, DrawsTheResidualOnly) {
     int32_t token = scene.emitted(0).back();
     EXPECT_TRUE(token == 11 || token == 16'500) << token;
   }
-}
-
-/// Drafts out of logits: the greatest, or drawn with the law that is told.
-TEST_P(AcceptTest, DraftSamplerTellsWhatItDrewFrom) {
-  StatusOr<DraftSampler> sampler = DraftSampler::create(*device);
-  ASSERT_TRUE(sampler.ok()) << sampler.status().toString();
-  constexpr int32_t small = 5;
-  std::vector<float> logits(batch * drafts * small);
-  for (size_t i = 0; i < logits.size(); ++i)
-    logits[i] = float(i * 7 % 5) / 2;
-  std::vector<float> temperatures = {0, 0, 1}, probabilities(logits.size());
-  std::vector<int32_t> lengths(batch), tokens(batch * width, -1);
-  std::map<int32_t, int32_t> counts;
-  constexpr int32_t draws = 4000;
-  StepBatch step;
-  step.shape = {batch, width, false};
-  step.temperatures = upload(temperatures);
-  step.draftProbabilities = upload(probabilities);
-  step.tokens = upload(tokens);
-  const float *source = upload(logits);
-  int32_t *lengthMemory = upload(lengths);
-  uint64_t *seedMemory = upload(std::vector<uint64_t>(batch));
-  step.lengths = lengthMemory;
-  step.seeds = seedMemory;
-  for (int32_t seed = 0; seed < draws; ++seed) {
-    std::vector<uint64_t> seeds(batch, seed);
-    ASSERT_OK(device->copyToDevice(seedMemory, seeds.data(), batch * 8));
-    ASSERT_OK(
-        sampler->sample(step, source, small, DraftDistribution::Full, *stream));
-    ASSERT_OK(stream->synchronize());
-    download(tokens, step.tokens);
-    counts[tokens[2 * width + 1]] += 1;
-  }
-  download(probabilities, step.draftProbabilities);
-  float sum = 0;
-  for (int32_t v = 0; v < small; ++v) {
-    float p = probabilities[2 * drafts * small + v];
-    sum += p;
-    EXPECT_NEAR(counts[v] / float(draws), p, 4 * std::sqrt(p / draws)) << v;
-  }
-  EXPECT_NEAR(sum, 1, 1e-5);
-  for (int32_t i = 0; i < drafts; ++i) {
-    auto first = logits.begin() + i * small;
-    EXPECT_EQ(tokens[1 + i], std::max_element(first, first + small) - first);
-  }
-  EXPECT_EQ(tokens[0], -1);
-  expectError(
-      sampler->sample(step, source, small, DraftDistribution::Sparse, *stream),
-      StatusCode::InvalidArgument, "sparse");
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtime, AcceptTest, testing::Values("host", "cuda"),

@@ -44,6 +44,14 @@ std::string cubinFor(const Device &device) {
 
 } // namespace
 
+std::vector<int32_t> test::randomPrompt(std::mt19937 &random, int32_t length,
+                                        int32_t vocabulary) {
+  std::vector<int32_t> prompt(length);
+  for (int32_t &token : prompt)
+    token = int32_t(random() % uint32_t(vocabulary));
+  return prompt;
+}
+
 std::vector<int32_t> test::plainDecode(const FakeOptions &options,
                                        const std::vector<int32_t> &prompt,
                                        int32_t maxTokens,

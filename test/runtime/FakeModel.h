@@ -14,6 +14,8 @@
 
 #include "runtime/SpecDecoder.h"
 
+#include <random>
+
 namespace tokentile::test {
 
 struct FakeOptions {
@@ -63,6 +65,9 @@ public:
 private:
   FakeWorld &world;
 };
+
+std::vector<int32_t> randomPrompt(std::mt19937 &random, int32_t length,
+                                  int32_t vocabulary);
 
 /// What a target alone emits: the meaning that the decoder must keep.
 std::vector<int32_t> plainDecode(const FakeOptions &options,
