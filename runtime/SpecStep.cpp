@@ -102,9 +102,10 @@ Status SpecStep::loadKernels(Device &device) {
   auto load = [&](auto &kernel, const char *name, auto function) {
     auto loaded =
         std::decay_t<decltype(kernel)>::create(device, name, function);
-    if (loaded.ok())
-      kernel = *std::move(loaded);
-    return loaded.status();
+    if (!loaded.ok())
+      return loaded.status();
+    kernel = *std::move(loaded);
+    return Status();
   };
   if (Status status = load(beginKernel, "begin", services::begin); !status.ok())
     return status;
@@ -141,11 +142,12 @@ int32_t *SpecStep::tokens(const StepShape &shape) {
 
 const StepResult &SpecStep::result(const StepShape &shape, int32_t b) const {
   return *reinterpret_cast<const StepResult *>(hostResults.as<int32_t>() +
-                                               b * resultWords(shape));
+                                               int64_t(b) * resultWords(shape));
 }
 
 const int32_t *SpecStep::emitted(const StepShape &shape, int32_t b) const {
-  return hostResults.as<int32_t>() + b * resultWords(shape) + resultHead;
+  return hostResults.as<int32_t>() + int64_t(b) * resultWords(shape) +
+         resultHead;
 }
 
 StepBatch SpecStep::batchOf(const StepShape &shape) const {

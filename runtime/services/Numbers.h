@@ -37,6 +37,10 @@ TOKENTILE_SERVICE float floatOf(uint32_t bits) {
 #endif
 }
 
+TOKENTILE_SERVICE bool isNan(float value) {
+  return (bitsOf(value) & 0x7fffffffu) > 0x7f800000u;
+}
+
 /// Shifts right by `bits`, to the nearest, ties to even.
 TOKENTILE_SERVICE uint32_t roundedShift(uint32_t value, int32_t bits) {
   uint32_t half = (1u << (bits - 1)) - 1;
@@ -45,7 +49,7 @@ TOKENTILE_SERVICE uint32_t roundedShift(uint32_t value, int32_t bits) {
 
 TOKENTILE_SERVICE uint16_t toBFloat16(float value) {
   uint32_t bits = bitsOf(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u)
+  if (isNan(value))
     return uint16_t((bits >> 16) | 0x40); // a NaN stays one
   return uint16_t(roundedShift(bits, 16));
 }

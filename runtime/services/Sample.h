@@ -9,6 +9,7 @@
 #define TOKENTILE_RUNTIME_SERVICES_SAMPLE_H
 
 #ifndef __CUDACC_RTC__
+#include "runtime/services/Numbers.h"
 #include "runtime/services/Step.h"
 #endif
 
@@ -63,7 +64,7 @@ TOKENTILE_SERVICE RowStats rowStats(const Team &team, const float *logits,
       values[i] = at < span.end ? logits[at] : -INFINITY;
     }
     for (int32_t i = 0; i < loads; ++i) {
-      float value = values[i] == values[i] ? values[i] : INFINITY;
+      float value = isNan(values[i]) ? INFINITY : values[i];
       if (value != -INFINITY)
         best = better(best, {value, v + i * team.size()});
     }

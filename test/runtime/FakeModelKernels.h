@@ -140,7 +140,7 @@ TOKENTILE_SERVICE void fakeLogits(const Team &team, const FakeArgs &a,
   bool padding = i >= a.columns[b];
   if (padding || a.tokens[b * a.width + i] == a.poison) {
     for (int32_t v = team.rank(); v < a.vocabulary; v += team.size())
-      logits[v] = INFINITY - INFINITY;
+      logits[v] = floatOf(0x7fc00000u);
     return;
   }
   int32_t position = a.lengths[b] + i;
