@@ -57,6 +57,11 @@ StatusOr<AppendArgs> tokentile::appendArgsFor(const KernelInfo &info,
   if (info.pageOrder == PageOrder::Contiguous)
     return invalid("kernel '" + info.name +
                    "' reads contiguous keys; it has no pages");
+  if (info.ring > 0 && args.tableStride != info.ring / info.pageSize)
+    return invalid("tableStride " + std::to_string(args.tableStride) +
+                   " is not that of kernel '" + info.name +
+                   "', whose ring has " +
+                   std::to_string(info.ring / info.pageSize) + " entries");
   AppendArgs out = {};
   out.keyPages = {const_cast<void *>(args.keys), args.keyPageStride,
                   args.keyHeadStride, info.keySlotStride,

@@ -273,6 +273,9 @@ TEST_P(AppendTest, NamesWhatIsWrong) {
   args.width = 0;
   expectError(appender->append(args, *stream), StatusCode::InvalidArgument,
               "width 0");
+  info.ring = 3 * pageTokens;
+  expectError(appendArgsFor(info, LaunchArgs()).status(),
+              StatusCode::InvalidArgument, "whose ring has 3 entries");
   info.pageOrder = PageOrder::Contiguous;
   expectError(appendArgsFor(info, LaunchArgs()).status(),
               StatusCode::InvalidArgument, "contiguous");
