@@ -12,7 +12,6 @@ using namespace tokentile;
 namespace {
 
 constexpr size_t evictedBytes = size_t(512) << 20;
-constexpr int uncounted = 3;
 
 const char *readerSource = R"(
 extern "C" __global__ void readAll(const uint4 *from, unsigned long long count,
@@ -114,7 +113,7 @@ StatusOr<double> ColdTimer::sample(Graph &graph) {
 }
 
 StatusOr<Timing> ColdTimer::time(const std::function<Status(Stream &)> &work,
-                                 int samples) {
+                                 int samples, int warmups) {
   if (Status status = stream->beginCapture(); !status.ok())
     return status;
   Status queued = work(*stream);
@@ -124,11 +123,11 @@ StatusOr<Timing> ColdTimer::time(const std::function<Status(Stream &)> &work,
   if (!graph.ok())
     return graph.status();
   std::vector<double> times;
-  for (int i = 0; i < samples + uncounted; ++i) {
+  for (int i = 0; i < warmups + samples; ++i) {
     StatusOr<double> microseconds = sample(**graph);
     if (!microseconds.ok())
       return microseconds.status();
-    if (i >= uncounted)
+    if (i >= warmups)
       times.push_back(*microseconds);
   }
   return summarize(std::move(times));

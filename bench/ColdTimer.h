@@ -39,10 +39,11 @@ public:
 
   Device &getDevice() { return device; }
 
-  /// Records what `work` queues, then times `samples` replays after three that
-  /// do not count.
+  static constexpr int usualWarmups = 3;
+  /// Records what `work` queues, then times `samples` replays after `warmups`
+  /// that do not count.
   StatusOr<Timing> time(const std::function<Status(Stream &)> &work,
-                        int samples);
+                        int samples, int warmups = usualWarmups);
 
 private:
   explicit ColdTimer(Device &device) : device(device) {}

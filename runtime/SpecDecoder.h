@@ -41,6 +41,9 @@ struct SpecOptions {
   /// A chunk step: rows of one prompt, and prompts.
   int32_t promptWidth = 64;
   int32_t promptBatch = 1;
+  /// No decode step while a prompt is read: requests that are submitted at once
+  /// start to decode at once. Otherwise neither waits for the other.
+  bool promptsFirst = false;
   /// Otherwise steps are queued call by call, which measures their phases.
   bool useGraphs = true;
 };

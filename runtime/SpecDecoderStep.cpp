@@ -36,9 +36,12 @@ StatusOr<std::vector<SpecEvent>> SpecDecoder::step() {
   waiting.clear();
   if (Status status = admit(); !status.ok())
     return status;
-  for (bool prompt : {true, false})
+  for (bool prompt : {true, false}) {
+    if (!prompt && advanced && options.promptsFirst)
+      break;
     if (Status status = stepOf(prompt, events); !status.ok())
       return status;
+  }
   if (!advanced && !waiting.empty())
     if (Status status = makeRoom(events); !status.ok())
       return status;

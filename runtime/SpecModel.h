@@ -1,5 +1,4 @@
-//===- SpecModel.h - What the speculative decoder asks of models -*- C++
-//-*-===//
+//===- SpecModel.h - What a decoder asks of its models ----------*- C++ -*-===//
 //
 // The seam between SpecDecoder and the models that it drives. The decoder owns
 // requests, tables, acceptance and the graph of a step; a model owns weights,

@@ -30,6 +30,7 @@ config.environment["FILECHECK_OPTS"] = (
 config.substitutions += [
     ("%python", sys.executable),
     ("%source_dir", config.source_dir),
+    ("%bin_dir", config.tools_dir),
     ("%llvm_include", config.llvm_include_dir),
 ]
 

@@ -142,7 +142,11 @@ TOKENTILE_SERVICE void sampleDrafts(const Team &team, const DraftSampleArgs &a,
   float temperature = a.probabilities ? a.temperatures[b] : 0.0f;
   RowStats stats = rowStats(team, logits, {0, a.vocabulary}, temperature);
   int32_t token = stats.best;
-  if (temperature > 0 && stats.best >= 0) {
+  if (temperature > 0 && stats.best < 0) {
+    // Acceptance is exact only if this is the law of the token below.
+    for (int32_t v = team.rank(); v < a.vocabulary; v += team.size())
+      a.probabilities[first + v] = v == 0 ? 1.0f : 0.0f;
+  } else if (temperature > 0) {
     for (int32_t v = team.rank(); v < a.vocabulary; v += team.size())
       a.probabilities[first + v] = probability(logits[v], stats, temperature);
     token =

@@ -45,8 +45,6 @@ TEST_P(DraftReplay, IsRightAtEveryStep) {
     ring = " ring 128";
   if (kind == "sink")
     sink = " sink";
-  // More rows than one sweep takes.
-  bool isWide = tokens * heads.query / heads.kv > 128;
   std::string text =
       "attn.kernel @draft heads<" + std::to_string(heads.query) + " over " +
       std::to_string(heads.kv) + ", dim 128> tokens<" + std::to_string(tokens) +
@@ -54,7 +52,7 @@ TEST_P(DraftReplay, IsRightAtEveryStep) {
       ", suffix bidirectional> keys<bf16> values<bf16> "
       "paging<page_major page 16" +
       ring + "> block<dense> query<bf16 token_major columns counted>" + sink +
-      " split<auto>" + (isWide ? " schedule<auto max_sweeps 2>" : "");
+      " split<auto>";
   mlir::MLIRContext context;
   SpecModule spec = parseSpec(context, text);
   ASSERT_TRUE(spec.kernel) << spec.error;
@@ -96,7 +94,7 @@ std::string nameOf(const testing::TestParamInfo<DraftReplay::ParamType> &info) {
 }
 
 const auto widths = testing::Values(8, 9, 10, 16, 17);
-const auto kinds = testing::Values("full", "window");
+const auto kinds = testing::Values("full", "window", "ring", "sink");
 
 // A host kernel is the same code for each kv head.
 INSTANTIATE_TEST_SUITE_P(

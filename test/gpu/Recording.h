@@ -35,7 +35,8 @@ public:
       for (HostTensor &tensor : problem->getTensors())
         sizes[tensor.name] = std::max(sizes[tensor.name], tensor.bytes);
     int64_t page = kernel->info().pageSize;
-    tableStride = (bounds.keys + page - 1) / page;
+    tableStride = kernel->info().ring ? kernel->info().ring / page
+                                      : (bounds.keys + page - 1) / page;
     sizes["table"] = bounds.batch * tableStride * 4;
     for (auto &[name, bytes] : sizes)
       buffers[name] = *device.allocate(bytes);
@@ -52,6 +53,8 @@ public:
     args.blockValues = buffers["block_values"].data();
     args.table = buffers["table"].as<int32_t>();
     args.tableStride = tableStride;
+    if (kernel->info().sink)
+      args.sinks = buffers["sinks"].as<float>();
     args.lengths = buffers["lengths"].as<int32_t>();
     args.columns = buffers["columns"].as<int32_t>();
     args.workspace = workspace.data();

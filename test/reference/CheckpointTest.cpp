@@ -58,6 +58,17 @@ TEST_F(CheckpointTest, NamesAMissingTensorAndAWrongShapeOrType) {
             prefix + "has tensor 'f' of type F32; BF16 works");
 }
 
+TEST_F(CheckpointTest, NamesATensorThatNobodyUses) {
+  write("model.safetensors", tinySafetensors({{"a", {2}}, {"sinks", {3}}}));
+  StatusOr<Checkpoint> opened = Checkpoint::open(folder);
+  ASSERT_TRUE(opened.ok()) << opened.status().toString();
+  EXPECT_TRUE(opened->checkOnly({"a", "b", "sinks"}).ok());
+  EXPECT_EQ(opened->checkOnly({"a"}).message(),
+            "checkpoint '" + folder +
+                "' has tensor 'sinks' of shape [3], "
+                "which is not covered");
+}
+
 TEST_F(CheckpointTest, NamesMissingFiles) {
   EXPECT_EQ(openError(), "folder '" + folder +
                              "' has neither 'model.safetensors' nor "

@@ -79,6 +79,24 @@ TEST(ReferenceConfig, NamesTheFieldThatIsMissingOrNotCovered) {
   EXPECT_EQ(targetError(with(targetText, "\"rope_scaling\": null",
                              "\"rope_scaling\": {\"type\": \"yarn\"}")),
             "model file 't' has 'rope_scaling', which is not covered");
+  EXPECT_EQ(targetError(with(targetText, "\"tie_word_embeddings\": false",
+                             "\"hidden_act\": \"gelu\"")),
+            "model file 't' has 'hidden_act' \"gelu\", which is not covered; "
+            "\"silu\" works");
+  EXPECT_EQ(targetError(with(targetText, "\"tie_word_embeddings\": false",
+                             "\"rope_parameters\": {\"rope_type\": "
+                             "\"yarn\"}")),
+            "model file 't' has 'rope_type' \"yarn\", which is not covered; "
+            "\"default\" works");
+  EXPECT_EQ(draftError(with(draftText, "\"mask_token_id\"",
+                            "\"attention_sink_bias\": true, "
+                            "\"mask_token_id\"")),
+            "model file 'd' has 'attention_sink_bias' true, which is not "
+            "covered; false works");
+  EXPECT_EQ(draftError(with(draftText, "\"block_size\"",
+                            "\"draft_vocab_size\": 32000, \"block_size\"")),
+            "model file 'd' has draft_vocab_size 32000, which is not covered; "
+            "vocab_size 151936 works");
   EXPECT_EQ(draftError(with(draftText, "full_attention", "chunked")),
             "model file 'd' has layer_types \"chunked\"; full_attention, "
             "sliding_attention and linear_attention work");
@@ -100,6 +118,19 @@ TEST(ReferenceConfig, NamesTheFieldThatIsMissingOrNotCovered) {
                             "\"selector_rank\": 256, \"mask_token_id\"")),
             "model file 'd' has 'selector_rank', a part of DFlash2 that is "
             "not covered");
+}
+
+TEST(ReferenceConfig, LayersSlideFromMaxWindowLayersOn) {
+  std::string text = with(targetText, "\"use_sliding_window\": false",
+                          "\"use_sliding_window\": true, "
+                          "\"sliding_window\": 512, "
+                          "\"max_window_layers\": 30");
+  StatusOr<TargetConfig> config = readTargetConfig(text, "t");
+  ASSERT_TRUE(config.ok()) << config.status().toString();
+  std::vector<LayerKind> layers(36, LayerKind::Full);
+  std::fill(layers.begin() + 30, layers.end(), LayerKind::Sliding);
+  EXPECT_EQ(config->layers, layers);
+  EXPECT_EQ(config->window, 512);
 }
 
 TEST(ReferenceConfig, ADraftMustFitItsTarget) {

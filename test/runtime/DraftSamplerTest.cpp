@@ -91,6 +91,35 @@ TEST_P(DraftSamplerTest, TellsWhatItDrewFrom) {
               StatusCode::InvalidArgument, "sparse");
 }
 
+/// What it says of a row without a finite logit must be so as well: acceptance
+/// would be biased by what lay there before.
+TEST_P(DraftSamplerTest, ARowThatIsNotFiniteIsCertainOfItsToken) {
+  StatusOr<DraftSampler> sampler = DraftSampler::create(*device);
+  ASSERT_TRUE(sampler.ok()) << sampler.status().toString();
+  std::vector<float> logits(batch * drafts * vocabulary, 1);
+  constexpr int32_t bad = (2 * drafts + 1) * vocabulary;
+  logits[bad + 3] = NAN;
+  std::vector<float> probabilities(logits.size(), 0.125f);
+  std::vector<int32_t> tokens(batch * width, -1);
+  StepBatch step;
+  step.shape = {batch, width, false};
+  step.temperatures = upload(std::vector<float>(batch, 1));
+  step.draftProbabilities = upload(probabilities);
+  step.tokens = upload(tokens);
+  step.lengths = upload(std::vector<int32_t>(batch));
+  step.seeds = upload(std::vector<uint64_t>(batch));
+  ASSERT_OK(sampler->sample(step, upload(logits), vocabulary,
+                            DraftDistribution::Full, *stream));
+  ASSERT_OK(stream->synchronize());
+  download(tokens, step.tokens);
+  download(probabilities, step.draftProbabilities);
+  EXPECT_EQ(tokens[2 * width + 2], 0);
+  EXPECT_EQ(std::vector<float>(probabilities.begin() + bad,
+                               probabilities.begin() + bad + vocabulary),
+            (std::vector<float>{1, 0, 0, 0, 0}));
+  EXPECT_FLOAT_EQ(probabilities[bad - 1], 0.2f);
+}
+
 INSTANTIATE_TEST_SUITE_P(Runtime, DraftSamplerTest,
                          testing::Values("host", "cuda"),
                          [](const auto &info) { return info.param; });

@@ -106,6 +106,28 @@ TEST_F(SpecDecoderTest, PromptsAndDecodeTakeTurns) {
   EXPECT_GT(steps, 3);
 }
 
+TEST_F(SpecDecoderTest, PromptsFirstLetsRequestsDecodeTogether) {
+  spec.promptsFirst = true;
+  FakeWorld world(options);
+  std::unique_ptr<SpecDecoder> decoder = world.decoder(spec);
+  SpecRequest first = request(1, 4, 10), second = request(2, 80, 10);
+  ASSERT_OK(decoder->submit(first));
+  ASSERT_OK(decoder->submit(second));
+  Outcome outcome;
+  while (!decoder->idle()) {
+    bool isFirst = decoder->counters().decodeSteps == 0;
+    collect(*decoder->step(), outcome);
+    // 3 rows of the first prompt and 79 of the second, 8 at a time.
+    if (isFirst && decoder->counters().decodeSteps > 0) {
+      EXPECT_EQ(decoder->counters().promptSteps, 1 + 10);
+      EXPECT_FALSE(outcome.tokens[1].empty());
+      EXPECT_FALSE(outcome.tokens[2].empty());
+    }
+  }
+  EXPECT_EQ(outcome.tokens[1], plain(first));
+  EXPECT_EQ(outcome.tokens[2], plain(second));
+}
+
 TEST_F(SpecDecoderTest, StopsInsideAcceptedDrafts) {
   options.agreement = 1000;
   FakeWorld world(options);

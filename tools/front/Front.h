@@ -65,6 +65,8 @@ StatusOr<std::string> readText(const std::string &path, const char *what);
 
 /// Writes `text` to `path`, or to standard output if it is empty or "-".
 Status writeText(const std::string &path, const std::string &text);
+/// The same behind what is there.
+Status appendText(const std::string &path, const std::string &text);
 
 } // namespace tokentile
 

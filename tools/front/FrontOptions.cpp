@@ -78,12 +78,13 @@ StatusOr<std::string> tokentile::readText(const std::string &path,
   return text.str();
 }
 
-Status tokentile::writeText(const std::string &path, const std::string &text) {
+static Status write(const std::string &path, const std::string &text,
+                    std::ios::openmode mode) {
   if (path.empty() || path == "-") {
     std::cout << text << std::flush;
     return Status();
   }
-  std::ofstream out(path, std::ios::binary);
+  std::ofstream out(path, std::ios::binary | mode);
   out << text;
   out.close();
   if (!out)
@@ -91,4 +92,12 @@ Status tokentile::writeText(const std::string &path, const std::string &text) {
                                             "' cannot be written; give a "
                                             "path in a folder that exists");
   return Status();
+}
+
+Status tokentile::writeText(const std::string &path, const std::string &text) {
+  return write(path, text, std::ios::trunc);
+}
+
+Status tokentile::appendText(const std::string &path, const std::string &text) {
+  return write(path, text, std::ios::app);
 }

@@ -2,8 +2,6 @@
 
 #include "tools/ninfer-draft-bench/DraftBench.h"
 
-#include "runtime/JitCompiler.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -112,14 +110,15 @@ Status DraftBench::prepare(const DraftStep &given) {
   }
   reference::CachePlace cache;
   cache.pageTokens = step.pageTokens;
-  StatusOr<CompiledKernel> compiled = compileKernel(
-      attentionSpec(step.kind, cache, step.width), device.facts().chip);
-  if (!compiled.ok())
-    return compiled.status();
-  StatusOr<std::unique_ptr<Kernel>> loaded = device.load(*compiled);
-  if (!loaded.ok())
-    return loaded.status();
-  kernel = *std::move(loaded);
+  std::string text = attentionSpec(step.kind, cache, step.width);
+  if (text != spec) {
+    StatusOr<std::unique_ptr<Kernel>> loaded =
+        reference::loadAttention(device, text);
+    if (!loaded.ok())
+      return loaded.status();
+    kernel = *std::move(loaded);
+    spec = text;
+  }
   int32_t keys = step.longest() + step.width;
   StatusOr<Plan> planned = plan(*kernel, {batch, keys});
   StatusOr<Plan> single = plan(*kernel, {1, keys});
@@ -246,6 +245,7 @@ StatusOr<DraftTiming> DraftBench::time(const std::string &route, int samples) {
   DraftTiming result;
   result.route = route;
   result.bytes = bytesOf(route);
+  int warmups = ColdTimer::usualWarmups;
   int32_t split = 1 + (whole.splits > 1);
   result.launches = split;
   std::function<Status(Stream &)> work;
@@ -258,11 +258,14 @@ StatusOr<DraftTiming> DraftBench::time(const std::string &route, int samples) {
     if (Status status = prepareReattend(); !status.ok())
       return status;
     result.launches = 2;
+    samples = std::min(samples, 3);
+    warmups = 1;
     work = [&](Stream &stream) { return reattend(stream); };
   }
-  StatusOr<Timing> timing = timer->time(work, samples);
+  StatusOr<Timing> timing = timer->time(work, samples, warmups);
   if (!timing.ok())
     return timing.status();
   result.timing = *timing;
+  result.samples = samples;
   return result;
 }

@@ -35,6 +35,7 @@ struct DraftStep {
 struct DraftTiming {
   std::string route;
   Timing timing;
+  int samples = 0;
   int32_t launches = 0;
   /// What has to cross the memory bus at least once.
   int64_t bytes = 0;
@@ -46,7 +47,8 @@ public:
 
   /// Fills pages and rows for `step`; those of the last step are gone.
   Status prepare(const DraftStep &step);
-  /// Names: batched, loop, padded, reattend. Replayed as a graph, cold.
+  /// Names: batched, loop, padded, reattend. Replayed as a graph, cold. The
+  /// fallback, which takes milliseconds, is sampled three times at most.
   StatusOr<DraftTiming> time(const std::string &route, int samples);
 
 private:
@@ -64,6 +66,7 @@ private:
   std::unique_ptr<ColdTimer> timer;
   std::unique_ptr<reference::Ops> ops;
   DraftStep step;
+  std::string spec;
   std::unique_ptr<Kernel> kernel;
   Plan whole, one;
   Buffer pages, table, query, output, blockKeys, blockValues;

@@ -73,6 +73,40 @@ Status checkOptions(const Options &options) {
   return Status();
 }
 
+/// One figure, as bench/README.md describes.
+std::string toJsonLine(const DeviceFacts &device, const DraftStep &step,
+                       const std::string &context, const DraftTiming &figure) {
+  const reference::AttentionKind &kind = step.kind;
+  nlohmann::ordered_json json = {
+      {"peer", figure.route == "reattend" ? "reattend" : "tokentile"},
+      {"query_heads", kind.queryHeads},
+      {"kv_heads", kind.kvHeads},
+      {"head_dim", kind.headDim},
+      {"causal", false},
+      {"window", kind.window},
+      {"page", step.pageTokens},
+      {"layout", "page_major"},
+      {"mode", figure.route},
+      {"tokens", step.width},
+      {"context", context},
+      {"batch", step.contexts.size()},
+      {"table", "shuffled"},
+      {"launches", figure.launches},
+      {"bytes", figure.bytes},
+      {"time",
+       {{"median_us", figure.timing.median},
+        {"min_us", figure.timing.min},
+        {"p95_us", figure.timing.p95},
+        {"spread_percent", figure.timing.spreadPercent}}},
+      {"device", device.name},
+      {"chip", device.chip},
+      {"cache", device.kind == DeviceKind::Cuda ? "cold" : "warm"},
+      {"samples", figure.samples}};
+  if (context.find(':') == std::string::npos)
+    json["context"] = step.contexts.front();
+  return json.dump() + "\n";
+}
+
 StatusOr<int> run(const Options &options) {
   if (Status status = checkOptions(options); !status.ok())
     return status;
@@ -99,13 +133,9 @@ StatusOr<int> run(const Options &options) {
               step.kind.kvHeads, step.kind.headDim, step.kind.window,
               step.width, options.samples, "context", "c", "route", "us",
               "spread", "launches", "MB");
-  nlohmann::ordered_json json = {{"device", facts.name},
-                                 {"chip", facts.chip},
-                                 {"model", options.model},
-                                 {"window", step.kind.window},
-                                 {"rows", step.width},
-                                 {"page", step.pageTokens},
-                                 {"figures", nlohmann::ordered_json::array()}};
+  if (!options.json.empty())
+    if (Status status = writeText(options.json, ""); !status.ok())
+      return status;
   for (const std::string &contexts : options.contexts)
     for (int32_t batch : options.batches) {
       StatusOr<std::vector<int32_t>> read = readContexts(contexts, batch);
@@ -115,9 +145,7 @@ StatusOr<int> run(const Options &options) {
       if (Status status = (*bench)->prepare(step); !status.ok())
         return status;
       for (const std::string &route : options.routes) {
-        // The fallback takes milliseconds and varies little.
-        int samples = route == "reattend" ? 3 : options.samples;
-        StatusOr<DraftTiming> timing = (*bench)->time(route, samples);
+        StatusOr<DraftTiming> timing = (*bench)->time(route, options.samples);
         if (!timing.ok())
           return timing.status();
         std::printf("%10s %5d %-9s %12.1f %7.1f%% %9d %10.1f\n",
@@ -125,20 +153,14 @@ StatusOr<int> run(const Options &options) {
                     timing->timing.median, timing->timing.spreadPercent,
                     timing->launches, double(timing->bytes) / 1e6);
         std::fflush(stdout);
-        json["figures"].push_back({{"context", contexts},
-                                   {"requests", batch},
-                                   {"route", route},
-                                   {"median_us", timing->timing.median},
-                                   {"min_us", timing->timing.min},
-                                   {"launches", timing->launches},
-                                   {"bytes", timing->bytes}});
+        if (options.json.empty())
+          continue;
+        if (Status status = appendText(
+                options.json, toJsonLine(facts, step, contexts, *timing));
+            !status.ok())
+          return status;
       }
     }
-  if (options.json.empty())
-    return 0;
-  if (Status status = writeText(options.json, json.dump(2) + "\n");
-      !status.ok())
-    return status;
   return 0;
 }
 
@@ -168,6 +190,7 @@ int main(int argc, char **argv) {
   app.add_option("--page", options.page, "Keys of a page (default: 64)");
   app.add_option("--samples", options.samples,
                  "Samples of each figure (default: 31)");
-  app.add_option("--json", options.json, "File for the figures as JSON");
+  app.add_option("--json", options.json,
+                 "File for the figures as JSON, a line each");
   return runTool(app, argc, argv, [&] { return run(options); });
 }

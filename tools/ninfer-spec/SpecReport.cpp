@@ -106,11 +106,17 @@ std::string tokentile::tableLine(const SpecRun &run) {
                 (long long)(step.graphLaunches + step.kernelLaunches));
 }
 
-static nlohmann::ordered_json toJson(const SpecRun &run) {
+std::string tokentile::toJsonLine(const SpecSetting &setting,
+                                  const SpecRun &run) {
   const SessionResult &result = run.result;
   const SpecCounters &counters = result.counters;
   const StreamCounters &step = result.decodeStep;
   nlohmann::ordered_json json;
+  json["device"] = setting.device.name;
+  json["chip"] = setting.device.chip;
+  json["target"] = setting.target;
+  json["draft"] = setting.draft;
+  json["width"] = setting.width;
   json["batch"] = run.batch;
   json["draft_route"] = run.route;
   json["mode"] = modeOf(run);
@@ -118,36 +124,22 @@ static nlohmann::ordered_json toJson(const SpecRun &run) {
   if (run.plainTokensPerSecond)
     json["plain_tokens_per_second"] = *run.plainTokensPerSecond;
   json["step_us"] = stepMicroseconds(result);
-  json["seconds"] = result.seconds;
-  json["decode_seconds"] = result.decodeSeconds;
-  json["decode_tokens"] = result.decodeTokens;
-  json["decode_steps"] = result.decodeSteps;
-  json["prompt_steps"] = counters.promptSteps;
-  json["emitted"] = counters.emitted;
+  for (size_t i = 0; i < run.phases.size(); ++i)
+    json["phase_us"][phaseNames[i]] = run.phases[i];
   json["acceptance_length"] = acceptanceLength(counters);
   json["drafted"] = counters.drafted;
   json["kept"] = counters.kept;
-  for (size_t i = 0; i < run.phases.size(); ++i)
-    json["phase_us"][phaseNames[i]] = run.phases[i];
   json["queued_by_step"] = {{"graph_launches", step.graphLaunches},
                             {"kernel_launches", step.kernelLaunches},
                             {"copies_to_device", step.copiesToDevice},
                             {"copies_to_host", step.copiesToHost},
                             {"synchronizations", step.synchronizations},
                             {"captures", step.captures}};
-  return json;
-}
-
-std::string tokentile::toJson(const SpecSetting &setting,
-                              const std::vector<SpecRun> &runs) {
-  nlohmann::ordered_json json;
-  json["device"] = setting.device.name;
-  json["chip"] = setting.device.chip;
-  json["target"] = setting.target;
-  json["draft"] = setting.draft;
-  json["width"] = setting.width;
-  json["runs"] = nlohmann::ordered_json::array();
-  for (const SpecRun &run : runs)
-    json["runs"].push_back(::toJson(run));
-  return json.dump(2) + "\n";
+  json["prompt_steps"] = counters.promptSteps;
+  json["emitted"] = counters.emitted;
+  json["decode_steps"] = result.decodeSteps;
+  json["decode_tokens"] = result.decodeTokens;
+  json["decode_seconds"] = result.decodeSeconds;
+  json["seconds"] = result.seconds;
+  return json.dump() + "\n";
 }

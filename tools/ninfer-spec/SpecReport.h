@@ -7,8 +7,10 @@
 
 namespace tokentile {
 
-/// One run: a batch, a route, a mode.
+/// One run: a draft, a width, a route, a batch, a mode.
 struct SpecRun {
+  std::string draft;
+  int32_t width = 0;
   int32_t batch = 0;
   std::string route;
   bool useGraphs = true;
@@ -20,7 +22,7 @@ struct SpecRun {
   std::optional<double> plainTokensPerSecond;
 };
 
-/// What all runs have in common.
+/// What the runs of one table have in common.
 struct SpecSetting {
   DeviceFacts device;
   std::string target, draft;
@@ -33,9 +35,9 @@ std::string headLine(const SpecSetting &setting);
 std::string toText(const SpecRun &run);
 std::string tableHead();
 std::string tableLine(const SpecRun &run);
-/// One JSON object.
-std::string toJson(const SpecSetting &setting,
-                   const std::vector<SpecRun> &runs);
+/// One line of JSON Lines, which says all about the run; bench/README.md names
+/// the fields.
+std::string toJsonLine(const SpecSetting &setting, const SpecRun &run);
 
 } // namespace tokentile
 

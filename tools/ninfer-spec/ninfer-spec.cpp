@@ -23,7 +23,7 @@ namespace {
 
 struct Options {
   std::string target = "seed:1";
-  std::string draft = "seed:2";
+  std::vector<std::string> drafts = {"seed:2"};
   std::string targetConfig, draftConfig;
   std::string device = "host";
   std::vector<std::string> routes = {"batched"};
@@ -31,16 +31,26 @@ struct Options {
   std::string prompts, tokensOut, json;
   std::vector<int32_t> promptTokens = {32};
   std::vector<int32_t> batches = {1};
-  int32_t width = 8;
+  std::vector<int32_t> widths = {8};
   int32_t tokens = 64;
   int32_t page = 64;
   int32_t stop = -1;
   float temperature = 0;
   uint64_t seed = 0;
+  bool promptsFirst = false;
   bool check = false;
 
   int32_t mostRequests() const {
     return *std::max_element(batches.begin(), batches.end());
+  }
+  int32_t mostDrafts() const {
+    return *std::max_element(widths.begin(), widths.end());
+  }
+  /// Whether there is one run, which is told in full.
+  bool isSingle() const {
+    return drafts.size() * widths.size() * routes.size() * batches.size() *
+               modes.size() ==
+           1;
   }
   bool hasMode(const char *mode) const {
     return std::find(modes.begin(), modes.end(), mode) != modes.end();
@@ -93,9 +103,11 @@ Status checkOptions(const Options &options) {
     if (Status status = checkRange("--prompt-tokens", length, 1, 1 << 20);
         !status.ok())
       return status;
+  for (int32_t width : options.widths)
+    if (Status status = checkRange("--width", width, 0, 63); !status.ok())
+      return status;
   for (const Status &status :
-       {checkRange("--width", options.width, 0, 63),
-        checkRange("--tokens", options.tokens, 1, 1 << 20),
+       {checkRange("--tokens", options.tokens, 1, 1 << 20),
         checkRange("--page", options.page, 16, 256)})
     if (!status.ok())
       return status;
@@ -107,6 +119,13 @@ Status checkOptions(const Options &options) {
                " does not fit; 0 and more work");
   if (options.check && options.temperature > 0)
     return bad("--check compares greedy decoding; --temperature=0 works");
+  for (const std::string &draft : options.drafts) {
+    StatusOr<std::optional<float>> agreement = readAgreement(draft);
+    if (!agreement.ok())
+      return agreement.status();
+    if (options.drafts.size() > 1 && !*agreement)
+      return bad("--draft '" + draft + "' is in a list; lists of agree:P work");
+  }
   return Status();
 }
 
@@ -131,7 +150,6 @@ struct Bed {
   std::unique_ptr<Device> device;
   std::unique_ptr<ReferenceRig> rig;
   TokenRows prompts;
-  std::optional<float> agreement;
   Buffer known;
 
   /// The first requests.
@@ -150,24 +168,21 @@ StatusOr<Bed> prepare(const Options &options) {
     if (*route == DraftRoute::Reattend)
       layout = *route;
   }
-  StatusOr<std::optional<float>> agreement = readAgreement(options.draft);
-  if (!agreement.ok())
-    return agreement.status();
   StatusOr<ModelSource<TargetConfig>> target =
       openTarget(options.target, options.targetConfig);
   if (!target.ok())
     return target.status();
   std::optional<ModelSource<DraftConfig>> draft;
-  if (options.width) {
+  if (options.mostDrafts()) {
+    const std::string &name = options.drafts.front();
     StatusOr<ModelSource<DraftConfig>> opened =
-        openDraft(*agreement ? "seed:2" : options.draft, options.draftConfig,
+        openDraft(*readAgreement(name) ? "seed:2" : name, options.draftConfig,
                   target->config);
     if (!opened.ok())
       return opened.status();
     draft = *std::move(opened);
   }
   Bed run;
-  run.agreement = *agreement;
   int32_t vocabulary = target->config.vocabulary;
   run.prompts = drawPrompts(options.seed, options.mostRequests(),
                             options.promptTokens, vocabulary);
@@ -185,7 +200,7 @@ StatusOr<Bed> prepare(const Options &options) {
 
   RigShape shape;
   shape.batch = options.mostRequests();
-  shape.drafts = options.width;
+  shape.drafts = options.mostDrafts();
   for (const std::vector<int32_t> &prompt : run.prompts)
     shape.tokens =
         std::max(shape.tokens, int32_t(prompt.size()) + options.tokens);
@@ -200,7 +215,8 @@ StatusOr<Bed> prepare(const Options &options) {
   return run;
 }
 
-/// Decodes `batch` requests, or fewer tokens of each.
+/// Decodes `batch` requests with `drafts` drafts a step, or fewer tokens of
+/// each.
 StatusOr<SessionResult> decode(Bed &bed, const Options &options, int32_t batch,
                                int32_t drafts, bool useGraphs, int32_t tokens) {
   SessionOptions session;
@@ -209,7 +225,9 @@ StatusOr<SessionResult> decode(Bed &bed, const Options &options, int32_t batch,
   session.maxTokens = tokens;
   session.stop = options.stop;
   session.temperature = options.temperature;
-  session.seed = bed.agreement ? 0 : options.seed;
+  // A draft of agree:P knows requests by their seed.
+  session.seed = *readAgreement(options.drafts.front()) ? 0 : options.seed;
+  session.promptsFirst = options.promptsFirst;
   session.useGraphs = useGraphs;
   return runSession(*bed.device, *bed.rig, session,
                     bed.some(bed.prompts, batch),
@@ -246,29 +264,30 @@ std::array<double, 4> phasesOf(const SessionResult &result) {
 /// The runs of one route and batch, in the order of the modes.
 StatusOr<std::vector<SpecRun>> decodeInModes(Bed &bed, const Options &options,
                                              const std::string &route,
-                                             int32_t batch) {
+                                             int32_t width, int32_t batch) {
   if (ReferenceDraft *draft = bed.rig->getDraft())
     draft->take(*readRoute(route));
   // Phases can be told apart only without graphs: a few steps do.
   int32_t tokens = options.hasMode("eager")
                        ? options.tokens
-                       : std::min(options.tokens, 4 * (options.width + 1));
-  StatusOr<SessionResult> eager = decode(bed, options, batch, options.width,
-                                         /*useGraphs=*/false, tokens);
+                       : std::min(options.tokens, 4 * (width + 1));
+  StatusOr<SessionResult> eager =
+      decode(bed, options, batch, width, /*useGraphs=*/false, tokens);
   if (!eager.ok())
     return eager.status();
   std::vector<SpecRun> runs;
   for (const std::string &mode : options.modes) {
     SpecRun &run = runs.emplace_back();
     run.batch = batch;
-    run.route = options.width ? route : "plain";
+    run.width = width;
+    run.route = width ? route : "plain";
     run.useGraphs = mode == "graph";
     run.phases = phasesOf(*eager);
     run.result = *eager;
     if (!run.useGraphs)
       continue;
-    StatusOr<SessionResult> result = decode(bed, options, batch, options.width,
-                                            /*useGraphs=*/true, options.tokens);
+    StatusOr<SessionResult> result =
+        decode(bed, options, batch, width, /*useGraphs=*/true, options.tokens);
     if (!result.ok())
       return result.status();
     run.result = *std::move(result);
@@ -283,13 +302,44 @@ bool checkRuns(const Bed &bed, const TokenRows &plain,
     if (std::optional<Difference> difference =
             firstDifference(bed.some(plain, run.batch), run.result.tokens)) {
       std::printf("check: request %zu differs from plain decode at token %zu "
-                  "(batch %d, %s)\n",
-                  difference->request, difference->position, run.batch,
-                  run.route.c_str());
+                  "(draft %s, width %d, batch %d, %s)\n",
+                  difference->request, difference->position, run.draft.c_str(),
+                  run.width, run.batch, run.route.c_str());
       return false;
     }
   std::printf("check: every token is that of plain decode\n");
   return true;
+}
+
+/// Every route, batch and mode of one draft and one width; said and written as
+/// they end.
+Status decodeAll(Bed &bed, const Options &options, const SpecSetting &setting,
+                 const std::map<int32_t, double> &plainSpeeds,
+                 std::vector<SpecRun> &runs) {
+  std::printf("%s%s", headLine(setting).c_str(),
+              options.isSingle() ? "" : tableHead().c_str());
+  for (const std::string &route : options.routes)
+    for (int32_t batch : options.batches) {
+      StatusOr<std::vector<SpecRun>> decoded =
+          decodeInModes(bed, options, route, setting.width, batch);
+      if (!decoded.ok())
+        return decoded.status();
+      for (SpecRun &run : *decoded) {
+        run.draft = setting.draft;
+        if (plainSpeeds.count(batch))
+          run.plainTokensPerSecond = plainSpeeds.at(batch);
+        std::printf(
+            "%s", (options.isSingle() ? toText(run) : tableLine(run)).c_str());
+        std::fflush(stdout);
+        if (!options.json.empty())
+          if (Status status =
+                  appendText(options.json, toJsonLine(setting, run));
+              !status.ok())
+            return status;
+        runs.push_back(std::move(run));
+      }
+    }
+  return Status();
 }
 
 StatusOr<int> run(const Options &options) {
@@ -299,51 +349,42 @@ StatusOr<int> run(const Options &options) {
   if (!prepared.ok())
     return prepared.status();
   Bed &bed = *prepared;
+  if (!options.json.empty())
+    if (Status status = writeText(options.json, ""); !status.ok())
+      return status;
 
   TokenRows plain;
   std::map<int32_t, double> plainSpeeds;
-  if (options.width && (options.check || bed.agreement)) {
+  ReferenceDraft *model = bed.rig->getDraft();
+  if (model && (options.check || *readAgreement(options.drafts.front()))) {
     StatusOr<TokenRows> decoded = decodePlainly(bed, options, plainSpeeds);
     if (!decoded.ok())
       return decoded.status();
     plain = *std::move(decoded);
   }
-  if (bed.agreement && options.width) {
-    StatusOr<Agreement> agreement = makeAgreement(
-        *bed.device, bed.prompts, plain, *bed.agreement, bed.known);
-    if (!agreement.ok())
-      return agreement.status();
-    bed.rig->getDraft()->agree(*agreement);
-  }
-
-  SpecSetting setting = {bed.device->facts(), options.target,
-                         options.width ? options.draft : "none", options.width};
-  bool isSingle =
-      options.batches.size() * options.routes.size() * options.modes.size() ==
-      1;
-  std::printf("%s%s", headLine(setting).c_str(),
-              isSingle ? "" : tableHead().c_str());
   std::vector<SpecRun> runs;
-  for (const std::string &route : options.routes)
-    for (int32_t batch : options.batches) {
-      StatusOr<std::vector<SpecRun>> decoded =
-          decodeInModes(bed, options, route, batch);
-      if (!decoded.ok())
-        return decoded.status();
-      for (SpecRun &run : *decoded) {
-        if (plainSpeeds.count(batch))
-          run.plainTokensPerSecond = plainSpeeds[batch];
-        std::printf("%s", (isSingle ? toText(run) : tableLine(run)).c_str());
-        std::fflush(stdout);
-        runs.push_back(std::move(run));
-      }
+  for (const std::string &draft : options.drafts) {
+    if (std::optional<float> probability = *readAgreement(draft);
+        model && probability) {
+      StatusOr<Agreement> agreement = makeAgreement(
+          *bed.device, bed.prompts, plain, *probability, bed.known);
+      if (!agreement.ok())
+        return agreement.status();
+      model->agree(*agreement);
     }
-  for (auto [path, text] :
-       {std::pair(options.tokensOut, toLines(runs.front().result.tokens)),
-        std::pair(options.json, toJson(setting, runs))})
-    if (!path.empty())
-      if (Status status = writeText(path, text); !status.ok())
+    for (int32_t width : options.widths)
+      if (Status status = decodeAll(bed, options,
+                                    {bed.device->facts(), options.target,
+                                     width ? draft : "none", width},
+                                    plainSpeeds, runs);
+          !status.ok())
         return status;
+  }
+  if (!options.tokensOut.empty())
+    if (Status status =
+            writeText(options.tokensOut, toLines(runs.front().result.tokens));
+        !status.ok())
+      return status;
   bool isRight = !options.check || plain.empty() || checkRuns(bed, plain, runs);
   return isRight ? 0 : exitFailure;
 }
@@ -355,21 +396,22 @@ int main(int argc, char **argv) {
   Options options;
   app.add_option("--target", options.target,
                  "Folder of a checkpoint, or seed:N (default: seed:1)");
-  app.add_option(
-      "--draft", options.draft,
-      "Folder of a checkpoint, seed:N (default: seed:2), or agree:P, "
-      "a draft that is right with probability P");
+  auto list = [](CLI::Option *option) {
+    option->delimiter(',')->allow_extra_args(false);
+  };
+  list(app.add_option(
+      "--draft", options.drafts,
+      "Folder of a checkpoint, seed:N (default: seed:2), or a list of agree:P, "
+      "a draft that is right with probability P"));
   app.add_option("--target-config", options.targetConfig,
                  "config.json whose geometry a target of seed:N has");
   app.add_option("--draft-config", options.draftConfig,
                  "config.json whose geometry a draft of seed:N or agree:P has");
-  auto list = [](CLI::Option *option) {
-    option->delimiter(',')->allow_extra_args(false);
-  };
   list(app.add_option("--batch", options.batches,
                       "Requests at once, a list (default: 1)"));
-  app.add_option("--width", options.width,
-                 "Draft tokens of a step; 0 is plain decode (default: 8)");
+  list(app.add_option("--width", options.widths,
+                      "Draft tokens of a step, a list; 0 is plain decode "
+                      "(default: 8)"));
   app.add_option("--tokens", options.tokens,
                  "Tokens that each request emits (default: 64)");
   list(app.add_option("--prompt-tokens", options.promptTokens,
@@ -393,7 +435,11 @@ int main(int argc, char **argv) {
   app.add_option("--tokens-out", options.tokensOut,
                  "File for the emitted tokens of the first run, a line each "
                  "request");
-  app.add_option("--json", options.json, "File for the figures as JSON");
+  app.add_option("--json", options.json,
+                 "File for the figures as JSON, a line each run");
+  app.add_flag("--prompts-first", options.promptsFirst,
+               "Read all prompts before the first decode step, and time the "
+               "steps in which all requests decode");
   app.add_flag("--check", options.check,
                "Also decode plainly; exit 1 at the first differing token");
   return runTool(app, argc, argv, [&] { return run(options); });

@@ -15,7 +15,7 @@ std::string reference::attentionSpec(const AttentionKind &kind,
     prefix = (kind.isDraft ? "symmetric within " : "left within ") +
              number(kind.window);
   // More rows than one sweep takes read the keys again.
-  constexpr int32_t sweepRows = 128;
+  int32_t sweepRows = kind.headDim <= 128 ? 160 : 128;
   int32_t rows = width * (kind.queryHeads / kind.kvHeads);
   int32_t sweeps = (rows + sweepRows - 1) / sweepRows;
   std::string paging = "page_major page " + number(cache.pageTokens);
@@ -34,14 +34,19 @@ std::string reference::attentionSpec(const AttentionKind &kind,
                      : "");
 }
 
+StatusOr<std::unique_ptr<Kernel>>
+reference::loadAttention(Device &device, const std::string &spec) {
+  StatusOr<CompiledKernel> compiled = compileKernel(spec, device.facts().chip);
+  if (!compiled.ok())
+    return compiled.status();
+  return device.load(*compiled);
+}
+
 Status Attention::prepare(int32_t width, int32_t batch) {
   std::unique_ptr<Kernel> &kernel = kernels[width];
   if (!kernel) {
-    StatusOr<CompiledKernel> compiled =
-        compileKernel(attentionSpec(kind, cache, width), device.facts().chip);
-    if (!compiled.ok())
-      return compiled.status();
-    StatusOr<std::unique_ptr<Kernel>> loaded = device.load(*compiled);
+    StatusOr<std::unique_ptr<Kernel>> loaded =
+        loadAttention(device, attentionSpec(kind, cache, width));
     if (!loaded.ok())
       return loaded.status();
     kernel = *std::move(loaded);

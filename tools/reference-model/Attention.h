@@ -47,6 +47,10 @@ struct AttentionKind {
 std::string attentionSpec(const AttentionKind &kind, const CachePlace &cache,
                           int32_t width);
 
+/// Compiles and loads it.
+StatusOr<std::unique_ptr<Kernel>> loadAttention(Device &device,
+                                                const std::string &spec);
+
 class Attention {
 public:
   /// `maxKeys` bounds a request's keys, block included.

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -179,6 +178,16 @@ Status Checkpoint::addHeader(const std::string &path, const File &file) {
     tensor.bytes = file.bytes + 8 + length + offsets[0];
     tensors[entry.key()] = std::move(tensor);
   }
+  return Status();
+}
+
+Status Checkpoint::checkOnly(const std::set<std::string> &used) const {
+  for (const auto &[name, tensor] : tensors)
+    if (!used.count(name))
+      return Status(StatusCode::DataError,
+                    "checkpoint '" + folder + "' has tensor '" + name +
+                        "' of shape " + shapeText(tensor.shape) +
+                        ", which is not covered");
   return Status();
 }
 

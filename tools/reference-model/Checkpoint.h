@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ public:
   StatusOr<const uint16_t *> find(const std::string &name,
                                   const std::vector<int64_t> &shape) const;
   bool has(const std::string &name) const { return tensors.count(name) != 0; }
+  /// DataError naming a tensor that is none of `used`: the model computes
+  /// something that its reader knows nothing of.
+  Status checkOnly(const std::set<std::string> &used) const;
 
 private:
   struct Tensor {

@@ -68,9 +68,13 @@ void readLayers(Fields &fields, StackConfig &config) {
   int32_t count = fields.count("num_hidden_layers");
   auto types = fields.json.find("layer_types");
   if (types == fields.json.end() || !types->is_array()) {
-    bool slides = fields.flagOr("use_sliding_window", false);
-    config.layers.assign(size_t(count),
-                         slides ? LayerKind::Sliding : LayerKind::Full);
+    config.layers.assign(size_t(count), LayerKind::Full);
+    // Hugging Face's default, and its rule for files without layer_types.
+    constexpr int32_t wholeLayers = 28;
+    if (fields.flagOr("use_sliding_window", false))
+      for (int32_t i = fields.countOr("max_window_layers", wholeLayers);
+           i < count; ++i)
+        config.layers[size_t(i)] = LayerKind::Sliding;
   } else {
     for (const Json &type : *types) {
       if (type == "full_attention")
@@ -93,6 +97,40 @@ void readLayers(Fields &fields, StackConfig &config) {
     config.window = fields.count("sliding_window");
 }
 
+/// Fields that would change what a model computes, each with the one value that
+/// does not; null and a missing field do not either.
+void refuseUncovered(Fields &fields) {
+  const std::pair<const char *, Json> neutral[] = {
+      {"model_type", "qwen3"},
+      {"hidden_act", "silu"},
+      {"attention_bias", false},
+      {"mlp_bias", false},
+      {"rope_scaling", nullptr},
+      {"rope_type", "default"},
+      {"partial_rotary_factor", 1.0},
+      {"is_neox_style", true},
+      {"attn_output_gate", false},
+      {"attention_sink_bias", false},
+      {"attn_logit_softcapping", nullptr},
+      {"final_logit_softcapping", nullptr},
+      {"input_embedding_scale", 1.0},
+      {"output_multiplier", 1.0},
+      {"use_swa", false},
+      {"swa_window_size", nullptr},
+      {"sample_from_anchor", false},
+  };
+  for (const auto &[field, value] : neutral) {
+    auto found = fields.json.find(field);
+    if (found == fields.json.end() || found->is_null() || *found == value)
+      continue;
+    std::string what = std::string("has '") + field + "'";
+    if (!found->is_structured())
+      what += " " + found->dump();
+    fields.fail(what + ", which is not covered" +
+                (value.is_null() ? "" : "; " + value.dump() + " works"));
+  }
+}
+
 /// What every stack has. The heads are those that the other tools read.
 void readStack(Fields &fields, const std::string &text, StackConfig &config) {
   StatusOr<ModelGeometry> heads = readModelConfig(text, fields.path);
@@ -108,22 +146,23 @@ void readStack(Fields &fields, const std::string &text, StackConfig &config) {
   config.inner = fields.count("intermediate_size");
   config.vocabulary = fields.count("vocab_size");
   config.epsilon = fields.realOr("rms_norm_eps", 1e-6f);
-  config.ropeTheta = fields.realOr("rope_theta", 1e6f);
+  // Hugging Face's default.
+  config.ropeTheta = fields.realOr("rope_theta", 1e4f);
   if (auto rope = fields.json.find("rope_parameters");
-      rope != fields.json.end() && rope->is_object())
-    config.ropeTheta =
-        Fields(*rope, fields.path).realOr("rope_theta", config.ropeTheta);
+      rope != fields.json.end() && rope->is_object()) {
+    Fields own(*rope, fields.path);
+    config.ropeTheta = own.realOr("rope_theta", config.ropeTheta);
+    refuseUncovered(own);
+    if (fields.status.ok())
+      fields.status = own.status;
+  }
   readLayers(fields, config);
   for (auto [field, value] : {std::pair("hidden_size", config.hidden),
                               std::pair("intermediate_size", config.inner)})
     if (value % 32 != 0)
       fields.fail(std::string("has '") + field + "' " + std::to_string(value) +
                   "; a multiple of 32 works");
-  auto scaling = fields.json.find("rope_scaling");
-  if (scaling != fields.json.end() && !scaling->is_null())
-    fields.fail("has 'rope_scaling', which is not covered");
-  if (fields.flagOr("attention_bias", false))
-    fields.fail("has 'attention_bias' true, which is not covered");
+  refuseUncovered(fields);
 }
 
 StatusOr<Json> parse(const std::string &text, const std::string &path) {
@@ -208,6 +247,13 @@ StatusOr<DraftConfig> tokentile::readDraftConfig(const std::string &text,
       else
         config.taps.push_back(tap.get<int32_t>());
     }
+  refuseUncovered(own);
+  for (Fields *part : {&fields, &own})
+    if (int32_t reduced = part->countOr("draft_vocab_size", config.vocabulary);
+        reduced != config.vocabulary)
+      part->fail("has draft_vocab_size " + std::to_string(reduced) +
+                 ", which is not covered; vocab_size " +
+                 std::to_string(config.vocabulary) + " works");
   config.targetLayers = fields.countOr("num_target_layers", 0);
   config.targetHidden = fields.countOr("target_hidden_size", config.hidden);
   if (config.hasLayer(LayerKind::GatedDelta))

@@ -103,9 +103,24 @@ Status ReferenceRig::planCaches(Device &device, const TargetConfig &target,
     group.stateBytes = recurrent * deltaStateBytes(target);
     targetState = int32_t(model.groups.size()) - 1;
   }
-  if (draftConfig)
-    draftKeys = draftRing =
-        addKeys("draft", *draftConfig, int64_t(draftConfig->layers.size()));
+  if (draftConfig) {
+    // Sliding layers keep a ring. The fallback attends whole contexts.
+    int64_t layers = int64_t(draftConfig->layers.size()), slides = 0;
+    if (route != DraftRoute::Reattend)
+      slides = countLayers(*draftConfig, LayerKind::Sliding);
+    if (layers > slides)
+      draftKeys = draftRing = addKeys("draft", *draftConfig, layers - slides);
+    if (slides) {
+      draftRing = addKeys("draft ring", *draftConfig, slides);
+      if (layers == slides)
+        draftKeys = draftRing;
+      CacheGroup &ring = model.groups.back();
+      ring.kind = TableKind::Ring;
+      // A table of whole 16-byte words, see below: the ring keeps more.
+      int32_t word = 4 * shape.pageTokens;
+      ring.window = (draftConfig->window - 1 + word - 1) / word * word + 1;
+    }
+  }
   Workload workload;
   workload.requests = shape.batch;
   workload.width = shape.drafts + 1;
@@ -135,7 +150,8 @@ Status ReferenceRig::planCaches(Device &device, const TargetConfig &target,
     return made.status();
   pool = *std::move(made);
   // Tables of whole 16-byte words: the loop route reads a request's alone. No
-  // page is lost by it: entries that are not reached hold none.
+  // page is lost by it: entries that are not reached hold none, and rings have
+  // whole words already.
   for (TableSpec &table : plan.tables)
     if (table.kind != TableKind::State)
       table.entries = (table.entries + 3) / 4 * 4;

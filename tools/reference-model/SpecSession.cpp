@@ -49,6 +49,7 @@ reference::runSession(Device &device, ReferenceRig &rig,
   spec.drafts = {options.drafts};
   spec.promptWidth = shape.chunk;
   spec.promptBatch = std::min(shape.promptBatch, spec.batches[0]);
+  spec.promptsFirst = options.promptsFirst;
   spec.useGraphs = options.useGraphs;
   StatusOr<std::unique_ptr<SpecDecoder>> made = SpecDecoder::create(
       device, rig.getTables(), rig.getTarget(),
@@ -64,9 +65,12 @@ reference::runSession(Device &device, ReferenceRig &rig,
   SessionResult result;
   result.tokens.resize(prompts.size());
   size_t left = prompts.size();
+  size_t whole = options.promptsFirst ? std::min(left, size_t(spec.batches[0]))
+                                      : size_t(1);
   Clock::time_point start = Clock::now();
   while (!decoder.idle()) {
     SpecCounters before = decoder.counters();
+    bool isWhole = left >= whole;
     Clock::time_point stepStart = Clock::now();
     StatusOr<std::vector<SpecEvent>> events = decoder.step();
     if (!events.ok())
@@ -79,7 +83,7 @@ reference::runSession(Device &device, ReferenceRig &rig,
       left -= event.state != SpecState::Running;
     }
     const SpecCounters &now = decoder.counters();
-    if (now.promptSteps == before.promptSteps) {
+    if (isWhole && now.promptSteps == before.promptSteps) {
       result.decodeSeconds += secondsSince(stepStart);
       result.decodeTokens += now.emitted - before.emitted;
       result.decodeSteps += now.decodeSteps - before.decodeSteps;

@@ -21,6 +21,9 @@ struct SessionOptions {
   float temperature = 0;
   /// Request i has seed `seed` + i.
   uint64_t seed = 0;
+  /// Read all prompts before the first decode step. Then decode steps of less
+  /// than a whole batch, at the end, are not timed.
+  bool promptsFirst = false;
   /// Otherwise steps are queued call by call, and phases are timed.
   bool useGraphs = true;
 };
@@ -31,7 +34,8 @@ struct SessionResult {
   SpecCounters counters;
   /// From the first step to the last; warming up is before.
   double seconds = 0;
-  /// Of the steps in which no prompt was read, and what they emitted.
+  /// Of the steps that are timed, those in which no prompt was read, and what
+  /// they emitted.
   double decodeSeconds = 0;
   int64_t decodeTokens = 0;
   int64_t decodeSteps = 0;

@@ -26,9 +26,11 @@ public:
 
   Buffer load(const std::vector<Part> &parts) {
     std::vector<Bf16> elements;
-    for (const Part &part : parts)
+    for (const Part &part : parts) {
+      used.insert(part.name);
       if (status.ok())
         status = source.read(part.name, part.shape, elements);
+    }
     if (!status.ok())
       return Buffer();
     size_t bytes = elements.size() * sizeof(Bf16);
@@ -41,6 +43,7 @@ public:
 
   Device &device;
   const WeightSource &source;
+  std::set<std::string> used;
   Status status;
 };
 
@@ -181,6 +184,10 @@ StatusOr<TargetWeights> reference::loadTarget(Device &device,
     weights.ownHead = loader.load({{"lm_head.weight", {vocabulary, hidden}}});
   if (!loader.status.ok())
     return loader.status;
+  // A tied head may be stored all the same.
+  loader.used.insert("lm_head.weight");
+  if (Status status = source.checkOnly(loader.used); !status.ok())
+    return status;
   return weights;
 }
 
@@ -209,5 +216,7 @@ StatusOr<DraftWeights> reference::loadDraft(Device &device,
   weights.contextKv = loader.load(context);
   if (!loader.status.ok())
     return loader.status;
+  if (Status status = source.checkOnly(loader.used); !status.ok())
+    return status;
   return weights;
 }

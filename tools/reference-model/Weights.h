@@ -35,6 +35,10 @@ public:
   /// The elements of a tensor, appended to `to`.
   Status read(const std::string &name, const std::vector<int64_t> &shape,
               std::vector<Bf16> &to) const;
+  /// DataError naming a tensor of the checkpoint that is none of `used`.
+  Status checkOnly(const std::set<std::string> &used) const {
+    return isSeeded() ? Status() : checkpoint->checkOnly(used);
+  }
 
 private:
   void draw(const std::string &name, const std::vector<int64_t> &shape,
@@ -75,7 +79,8 @@ struct DraftWeights {
   std::vector<LayerWeights> layers;
 };
 
-/// Read and upload every tensor. Errors name the tensor. NotCovered for
+/// Read and upload every tensor. Errors name the tensor, one of the checkpoint
+/// that the model does not have included. NotCovered for
 /// gated-delta-net layers of a checkpoint, whose layout differs by model.
 StatusOr<TargetWeights> loadTarget(Device &device, const TargetConfig &config,
                                    const WeightSource &source);

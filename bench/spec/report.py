@@ -1,0 +1,199 @@
+"""Figures of speculative decoding as Markdown, and the bars they must meet.
+
+Reads the JSON Lines of ninfer-draft-bench and ninfer-spec; bench/README.md
+names their fields.
+"""
+
+import json
+
+ROUTES = ("batched", "padded", "loop", "reattend")
+STEP_ROUTES = ("batched", "loop", "reattend")
+MODES = ("graph", "eager")
+PHASES = ("propose", "verify", "accept", "append")
+
+# Microseconds of the batched kernel, one layer, on one H200: context, requests.
+TIME_BARS = {(1300, 8): 30, (1300, 32): 65, ("200:8000", 8): 75}
+# Of the batched kernel's time over the loop's, at so many requests.
+LOOP_BAR = 0.5
+LOOP_BATCH = 8
+
+
+def read_lines(path):
+    """The records of a file; a last line that was cut short is dropped."""
+    records = []
+    with open(path) as file:
+        for line in file:
+            if line.endswith("\n"):
+                records.append(json.loads(line))
+    return records
+
+
+def table(head, rows):
+    """Markdown; a cell of None is a dash."""
+    text = lambda cells: "| " + " | ".join(map(str, cells)) + " |\n"
+    lines = text(head) + "|" + "---|" * len(head) + "\n"
+    for row in rows:
+        lines += text(["-" if cell is None else cell for cell in row])
+    return lines
+
+
+def find(records, **fields):
+    """The record that has these fields, or None."""
+    for record in records:
+        if all(record[name] == value for name, value in fields.items()):
+            return record
+    return None
+
+
+def contexts_of(records):
+    return list(dict.fromkeys(record["context"] for record in records))
+
+
+def attention_table(records, context, batches):
+    head = ["route"] + [f"c={batch}" for batch in batches]
+    rows = []
+    for route in ROUTES:
+        cells = [
+            find(records, mode=route, context=context, batch=batch)
+            for batch in batches
+        ]
+        rows.append(
+            [f"{route}, us"]
+            + [cell and f"{cell['time']['median_us']:.1f}" for cell in cells]
+        )
+        rows.append(
+            ["MB that it must move"]
+            + [cell and f"{cell['bytes'] / 1e6:.1f}" for cell in cells]
+        )
+        rows.append(
+            ["launches"] + [cell and cell["launches"] for cell in cells]
+        )
+    return table(head, rows)
+
+
+def kernels_of(record):
+    queued = record["queued_by_step"]
+    return queued["kernel_launches"] + queued["graph_launches"]
+
+
+def step_table(records, batches):
+    head = ["c", "route", "tokens/s", "over plain", "step us", "eager us"]
+    head += [f"{phase} us" for phase in PHASES]
+    head += ["launches", "eager launches"]
+    rows = []
+    for batch in batches:
+        for route in STEP_ROUTES:
+            graph, eager = (
+                find(records, batch=batch, draft_route=route, mode=mode)
+                for mode in MODES
+            )
+            row = [batch, route] + [None] * (len(head) - 2)
+            if graph:
+                row[2] = f"{graph['tokens_per_second']:.0f}"
+                row[3] = "{:.2f}".format(
+                    graph["tokens_per_second"]
+                    / graph["plain_tokens_per_second"]
+                )
+                row[4] = f"{graph['step_us']:.0f}"
+                row[6:10] = [f"{graph['phase_us'][p]:.0f}" for p in PHASES]
+                row[10] = kernels_of(graph)
+            if eager:
+                row[5] = f"{eager['step_us']:.0f}"
+                row[11] = kernels_of(eager)
+            rows.append(row)
+    return table(head, rows)
+
+
+def missing_cells(attention, steps, batches):
+    """What should have been measured and was not, in words."""
+    missing = []
+    for context in contexts_of(attention):
+        for route in ROUTES:
+            for batch in batches:
+                if not find(
+                    attention, mode=route, context=context, batch=batch
+                ):
+                    missing.append(f"{route} attention {context} c={batch}")
+    if not attention:
+        missing.append("draft attention")
+    for route in STEP_ROUTES:
+        for mode in MODES:
+            for batch in batches:
+                if not find(steps, draft_route=route, mode=mode, batch=batch):
+                    missing.append(f"{route} {mode} step c={batch}")
+    return missing
+
+
+def judge(attention, steps):
+    """Lines of (what, value, bar, whether it holds)."""
+    verdicts = []
+
+    def time_of(route, context, batch):
+        record = find(attention, mode=route, context=context, batch=batch)
+        return record and record["time"]["median_us"]
+
+    for (context, batch), bar in TIME_BARS.items():
+        time = time_of("batched", context, batch)
+        if time is not None:
+            what = f"batched attention, {context} keys, c={batch}, us"
+            verdicts.append((what, f"{time:.1f}", bar, time <= bar))
+    for context in contexts_of(attention):
+        batched, loop = (
+            time_of(route, context, LOOP_BATCH) for route in ("batched", "loop")
+        )
+        if batched is not None and loop is not None:
+            what = f"batched over loop, {context} keys, c={LOOP_BATCH}"
+            ratio = batched / loop
+            verdicts.append((what, f"{ratio:.2f}", LOOP_BAR, ratio <= LOOP_BAR))
+    for mode in MODES:
+        counts = [
+            kernels_of(record)
+            for record in steps
+            if record["draft_route"] == "batched" and record["mode"] == mode
+        ]
+        if counts:
+            # Those of the fewest requests. More may need fewer: requests that
+            # fill the device leave no splits to merge.
+            bar = 1 if mode == "graph" else counts[0]
+            what = f"most launches of a step at any c, {mode}"
+            verdicts.append((what, max(counts), bar, max(counts) <= bar))
+    return verdicts
+
+
+def report(attention, steps, batches):
+    """The text, and whether every bar holds and every cell is there."""
+    text = "# Speculative decoding\n"
+    if attention:
+        one = attention[0]
+        text += (
+            f"\n{one['device']} ({one['chip']}), {one['cache']} caches\n\n"
+            "## Attention of one draft layer\n\n"
+            f"{one['query_heads']} query heads over {one['kv_heads']}, dim "
+            f"{one['head_dim']}, window {one['window']}, {one['tokens']} block "
+            f"rows, pages of {one['page']}; medians of {one['samples']} "
+            "samples, those of reattend of fewer.\n"
+        )
+    for context in contexts_of(attention):
+        text += f"\nContext {context}\n\n"
+        text += attention_table(attention, context, batches)
+    if steps:
+        text += (
+            "\n## Whole steps\n\n"
+            f"Target {steps[0]['target']}, draft {steps[0]['draft']}, "
+            f"{steps[0]['width']} draft tokens. Tokens a second and launches "
+            "of steps as one graph, then of the same steps queued call by "
+            "call (eager), from which the phases are.\n\n"
+        )
+        text += step_table(steps, batches)
+    verdicts = judge(attention, steps)
+    text += "\n## Bars\n\n" + table(
+        ("", "measured", "at most", ""),
+        [
+            (what, value, bar, "holds" if holds else "MISSED")
+            for what, value, bar, holds in verdicts
+        ],
+    )
+    missing = missing_cells(attention, steps, batches)
+    if missing:
+        text += f"\nNot measured ({len(missing)}): {', '.join(missing)}.\n"
+    return text, not missing and all(holds for *_, holds in verdicts)
