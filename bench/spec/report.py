@@ -11,7 +11,8 @@ STEP_ROUTES = ("batched", "loop", "reattend")
 MODES = ("graph", "eager")
 PHASES = ("propose", "verify", "accept", "append")
 
-# Microseconds of the batched kernel, one layer, on one H200: context, requests.
+# Microseconds of the batched kernel on one H200, for a layer of either kind:
+# context, requests.
 TIME_BARS = {(1300, 8): 30, (1300, 32): 65, ("200:8000", 8): 75}
 # Of the batched kernel's time over the loop's, at so many requests.
 LOOP_BAR = 0.5
@@ -45,17 +46,29 @@ def find(records, **fields):
     return None
 
 
-def contexts_of(records):
-    return list(dict.fromkeys(record["context"] for record in records))
+def places_of(records):
+    """Windows and contexts that were measured, in order."""
+    return list(dict.fromkeys((r["window"], r["context"]) for r in records))
 
 
-def attention_table(records, context, batches):
+def name_of(place):
+    window, context = place
+    return f"{context} keys, " + (f"window {window}" if window else "no window")
+
+
+def find_attention(records, place, route, batch):
+    window, context = place
+    return find(
+        records, window=window, context=context, mode=route, batch=batch
+    )
+
+
+def attention_table(records, place, batches):
     head = ["route"] + [f"c={batch}" for batch in batches]
     rows = []
     for route in ROUTES:
         cells = [
-            find(records, mode=route, context=context, batch=batch)
-            for batch in batches
+            find_attention(records, place, route, batch) for batch in batches
         ]
         rows.append(
             [f"{route}, us"]
@@ -107,13 +120,13 @@ def step_table(records, batches):
 def missing_cells(attention, steps, batches):
     """What should have been measured and was not, in words."""
     missing = []
-    for context in contexts_of(attention):
+    for place in places_of(attention):
         for route in ROUTES:
             for batch in batches:
-                if not find(
-                    attention, mode=route, context=context, batch=batch
-                ):
-                    missing.append(f"{route} attention {context} c={batch}")
+                if not find_attention(attention, place, route, batch):
+                    missing.append(
+                        f"{route} attention ({name_of(place)}) c={batch}"
+                    )
     if not attention:
         missing.append("draft attention")
     for route in STEP_ROUTES:
@@ -128,21 +141,21 @@ def judge(attention, steps):
     """Lines of (what, value, bar, whether it holds)."""
     verdicts = []
 
-    def time_of(route, context, batch):
-        record = find(attention, mode=route, context=context, batch=batch)
+    def time_of(place, route, batch):
+        record = find_attention(attention, place, route, batch)
         return record and record["time"]["median_us"]
 
-    for (context, batch), bar in TIME_BARS.items():
-        time = time_of("batched", context, batch)
-        if time is not None:
-            what = f"batched attention, {context} keys, c={batch}, us"
-            verdicts.append((what, f"{time:.1f}", bar, time <= bar))
-    for context in contexts_of(attention):
+    for place in places_of(attention):
+        for (context, batch), bar in TIME_BARS.items():
+            time = time_of(place, "batched", batch)
+            if context == place[1] and time is not None:
+                what = f"batched attention, {name_of(place)}, c={batch}, us"
+                verdicts.append((what, f"{time:.1f}", bar, time <= bar))
         batched, loop = (
-            time_of(route, context, LOOP_BATCH) for route in ("batched", "loop")
+            time_of(place, route, LOOP_BATCH) for route in ("batched", "loop")
         )
         if batched is not None and loop is not None:
-            what = f"batched over loop, {context} keys, c={LOOP_BATCH}"
+            what = f"batched over loop, {name_of(place)}, c={LOOP_BATCH}"
             ratio = batched / loop
             verdicts.append((what, f"{ratio:.2f}", LOOP_BAR, ratio <= LOOP_BAR))
     for mode in MODES:
@@ -169,13 +182,13 @@ def report(attention, steps, batches):
             f"\n{one['device']} ({one['chip']}), {one['cache']} caches\n\n"
             "## Attention of one draft layer\n\n"
             f"{one['query_heads']} query heads over {one['kv_heads']}, dim "
-            f"{one['head_dim']}, window {one['window']}, {one['tokens']} block "
-            f"rows, pages of {one['page']}; medians of {one['samples']} "
-            "samples, those of reattend of fewer.\n"
+            f"{one['head_dim']}, {one['tokens']} block rows, pages of "
+            f"{one['page']}; medians of {one['samples']} samples, those of "
+            "reattend of fewer.\n"
         )
-    for context in contexts_of(attention):
-        text += f"\nContext {context}\n\n"
-        text += attention_table(attention, context, batches)
+    for place in places_of(attention):
+        text += f"\n### {name_of(place)}\n\n"
+        text += attention_table(attention, place, batches)
     if steps:
         text += (
             "\n## Whole steps\n\n"

@@ -66,7 +66,9 @@ class Report(unittest.TestCase):
             text,
         )
         self.assertIn(
-            "| batched over loop, 1300 keys, c=8 | 0.20 | 0.5 | holds |", text
+            "| batched over loop, 1300 keys, window 2048, c=8 | 0.20 | 0.5 "
+            "| holds |",
+            text,
         )
         self.assertNotIn("Not measured", text)
 
@@ -74,8 +76,10 @@ class Report(unittest.TestCase):
         text, passes = report.report(all_attention(51), all_steps(), BATCHES)
         self.assertFalse(passes)
         for line in (
-            "| batched attention, 1300 keys, c=8, us | 51.0 | 30 | MISSED |",
-            "| batched over loop, 200:8000 keys, c=8 | 0.51 | 0.5 | MISSED |",
+            "| batched attention, 1300 keys, window 2048, c=8, us | 51.0 | 30 "
+            "| MISSED |",
+            "| batched over loop, 200:8000 keys, window 2048, c=8 | 0.51 | 0.5 "
+            "| MISSED |",
         ):
             self.assertIn(line, text)
 
@@ -99,7 +103,8 @@ class Report(unittest.TestCase):
         )
         self.assertFalse(passes)
         self.assertIn(
-            "Not measured (2): reattend attention 200:8000 c=8, "
+            "Not measured (2): reattend attention (200:8000 keys, window "
+            "2048) c=8, "
             "batched graph step c=1.",
             text,
         )

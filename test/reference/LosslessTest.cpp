@@ -208,6 +208,21 @@ TEST_P(LosslessTest, SampledOutputHasTheTargetsDistribution) {
   EXPECT_LT(square, chiSquareBound(freedom)) << freedom << " degrees";
 }
 
+TEST(FirstDifference, NamesRequestAndToken) {
+  const TokenRows want = {{1, 2}, {3, 4, 5}};
+  auto at = [&](const TokenRows &got) {
+    std::optional<Difference> difference = firstDifference(want, got);
+    return difference ? std::to_string(difference->request) + ":" +
+                            std::to_string(difference->position)
+                      : "none";
+  };
+  EXPECT_EQ(at(want), "none");
+  EXPECT_EQ(at({{1, 2}, {3, 0, 5}}), "1:1");
+  EXPECT_EQ(at({{1, 2}, {3, 4}}), "1:2") << "it ended early";
+  EXPECT_EQ(at({{1, 2, 9}, {3, 4, 5}}), "0:2") << "it went on";
+  EXPECT_EQ(at({{1, 2}}), "1:0") << "a request is missing";
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, LosslessTest,
                          testing::Combine(testing::Values("host", "cuda"),
                                           testing::Bool()),
