@@ -95,7 +95,8 @@ struct StepBatch {
   std::vector<StepTable> tables;
 
   /// Written by forward, float [batch, width, vocabulary]; null in prompt
-  /// steps. NaN or plus infinity is an error of the request.
+  /// steps. NaN or plus infinity is an error of the request, unless plain
+  /// decode would lack the row.
   float *logits = nullptr;
 
   /// 0 for greedy, else the divisor of the logits, [batch]. For `propose`.

@@ -57,13 +57,17 @@ TOKENTILE_SERVICE void acceptDrafts(const Team &team, const AcceptArgs &a,
     self.stats(i) = self.joinedStats(i);
   team.sync();
   StepResult result = {0, 0, 0, 0};
-  int32_t bad = firstOf(team, self.drafts() + 1,
-                        [&](int32_t i) { return self.stats(i).best < 0; });
-  if (bad <= self.drafts())
-    result.badRow = bad + 1;
+  // Rows of rejected drafts, and those behind a stop token, do not exist in
+  // plain decode: whatever they hold.
+  int32_t end = firstOf(team, self.drafts(), [&](int32_t i) {
+    return self.stats(i).best < 0 || !self.keeps(i);
+  });
+  int32_t stop =
+      firstOf(team, end, [&](int32_t i) { return self.stops(self.draft(i)); });
+  if (stop == end && self.stats(end).best < 0)
+    result.badRow = end + 1;
   else
-    result.kept =
-        firstOf(team, self.drafts(), [&](int32_t i) { return !self.keeps(i); });
+    result.kept = end;
   if (team.rank() == 0)
     self.result() = result;
 }

@@ -29,7 +29,8 @@ struct StepResult {
   int32_t emitted;
   /// Drafts that were kept, before the limit and stop tokens cut them off.
   int32_t kept;
-  /// The row whose logits were not finite, plus 1; then nothing is committed.
+  /// The row whose logits are needed and not finite, plus 1; then nothing is
+  /// committed.
   int32_t badRow;
 };
 

@@ -212,6 +212,8 @@ TEST_P(AcceptTest, PromptsCommitEveryRow) {
 TEST_P(AcceptTest, NamesTheRowThatIsNotFinite) {
   for (float bad : {NAN, INFINITY}) {
     Scene scene;
+    for (int32_t i = 0; i < drafts; ++i)
+      scene.tokens[1 + i] = scene.best(0, i);
     scene.logit(0, 3, 12'345) = bad;
     run(scene);
     EXPECT_EQ(scene.result(0).badRow, 4);
@@ -224,6 +226,29 @@ TEST_P(AcceptTest, NamesTheRowThatIsNotFinite) {
     scene.logit(2, 0, v) = -INFINITY;
   run(scene);
   EXPECT_EQ(scene.result(2).badRow, 1);
+}
+
+/// A rejected draft may be a token after which the target is not finite.
+TEST_P(AcceptTest, RowsThatPlainDecodeLacksMayHoldAnything) {
+  for (float temperature : {0.0f, 1.0f}) {
+    Scene rejected;
+    rejected.requests[0].temperature = temperature;
+    rejected.tokens[1] = -1;
+    Scene stopped = rejected;
+    stopped.tokens[1] = stopped.best(0, 0);
+    stopped.logit(0, 0, stopped.tokens[1]) = 1000;
+    stopped.requests[0].stops[0] = stopped.tokens[1];
+    for (Scene *scene : {&rejected, &stopped}) {
+      Scene want = *scene;
+      run(want);
+      for (int32_t i = 1; i < width; ++i)
+        scene->logit(0, i, 7) = NAN;
+      run(*scene);
+      EXPECT_EQ(scene->result(0).badRow, 0);
+      EXPECT_EQ(scene->result(0).committed, 1);
+      EXPECT_EQ(scene->emitted(0), want.emitted(0));
+    }
+  }
 }
 
 TEST_P(AcceptTest, StatisticsOfPartsJoin) {

@@ -135,6 +135,9 @@ std::string tokentile::toJsonLine(const SpecSetting &setting,
                             {"copies_to_host", step.copiesToHost},
                             {"synchronizations", step.synchronizations},
                             {"captures", step.captures}};
+  json["failures"] = nlohmann::ordered_json::array();
+  for (const Status &failure : result.failures)
+    json["failures"].push_back(failure.message());
   json["prompt_steps"] = counters.promptSteps;
   json["emitted"] = counters.emitted;
   json["decode_steps"] = result.decodeSteps;

@@ -331,6 +331,9 @@ Status decodeAll(Bed &bed, const Options &options, const SpecSetting &setting,
         std::printf(
             "%s", (options.isSingle() ? toText(run) : tableLine(run)).c_str());
         std::fflush(stdout);
+        for (const Status &failure : run.result.failures)
+          std::fprintf(stderr, "ninfer-spec: failed: %s\n",
+                       failure.message().c_str());
         if (!options.json.empty())
           if (Status status =
                   appendText(options.json, toJsonLine(setting, run));
@@ -385,7 +388,11 @@ StatusOr<int> run(const Options &options) {
             writeText(options.tokensOut, toLines(runs.front().result.tokens));
         !status.ok())
       return status;
-  bool isRight = !options.check || plain.empty() || checkRuns(bed, plain, runs);
+  bool isRight = std::all_of(runs.begin(), runs.end(), [](const SpecRun &run) {
+    return run.result.failures.empty();
+  });
+  if (options.check && !plain.empty())
+    isRight = checkRuns(bed, plain, runs) && isRight;
   return isRight ? 0 : exitFailure;
 }
 

@@ -77,7 +77,7 @@ reference::runSession(Device &device, ReferenceRig &rig,
       return events.status();
     for (const SpecEvent &event : *events) {
       if (event.state == SpecState::Failed)
-        return event.status;
+        result.failures.push_back(event.status);
       std::vector<int32_t> &tokens = result.tokens[size_t(event.id)];
       tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
       left -= event.state != SpecState::Running;

@@ -31,6 +31,8 @@ struct SessionOptions {
 struct SessionResult {
   /// What each request emitted.
   std::vector<std::vector<int32_t>> tokens;
+  /// Of requests that failed, each naming its request; the others went on.
+  std::vector<Status> failures;
   SpecCounters counters;
   /// From the first step to the last; warming up is before.
   double seconds = 0;
@@ -52,7 +54,8 @@ struct SessionResult {
 using SessionProgress = std::function<void(const SpecCounters &, size_t left)>;
 
 /// Runs one request for each prompt, as many at once as the rig holds, and
-/// leaves the rig's tables empty. An error of a request is an error.
+/// leaves the rig's tables empty. A request that the decoder refuses is an
+/// error, one that fails later is not.
 StatusOr<SessionResult>
 runSession(Device &device, ReferenceRig &rig, const SessionOptions &options,
            const std::vector<std::vector<int32_t>> &prompts,

@@ -1,6 +1,7 @@
 """Writes a folder as Hugging Face has it: checkpoint.py FOLDER [--draft]
-[--shards] [--vocabulary=N]. Weights are drawn; names and shapes are those of a
-Qwen3 target or of a DFlash draft."""
+[--shards] [--vocabulary=N] [--poison=N]. Weights are drawn; names and shapes
+are those of a Qwen3 target or of a DFlash draft. The embedding of the poisoned
+token is NaN, and the target then has a head of its own."""
 
 import json
 import os
@@ -12,9 +13,12 @@ folder = sys.argv[1]
 options = sys.argv[2:]
 is_draft = "--draft" in options
 vocabulary = 64
+poison = -1
 for option in options:
     if option.startswith("--vocabulary="):
         vocabulary = int(option.split("=")[1])
+    if option.startswith("--poison="):
+        poison = int(option.split("=")[1])
 
 hidden, inner, heads, kv_heads, dim, layers = 64, 96, 2, 1, 64, 2
 config = {
@@ -29,7 +33,7 @@ config = {
     "vocab_size": vocabulary,
     "rms_norm_eps": 1e-6,
     "rope_theta": 1000000,
-    "tie_word_embeddings": True,
+    "tie_word_embeddings": poison < 0,
 }
 if is_draft:
     config["block_size"] = 8
@@ -57,6 +61,8 @@ if is_draft:
     shapes["hidden_norm.weight"] = [hidden]
 else:
     shapes["model.embed_tokens.weight"] = [vocabulary, hidden]
+    if poison >= 0:
+        shapes["lm_head.weight"] = [vocabulary, hidden]
 
 
 def bf16(value):
@@ -72,6 +78,9 @@ def write(path, names):
         middle, reach = (1, 0.1) if len(shapes[name]) == 1 else (0, 0.2)
         for _ in range(count):
             data += bf16(middle + reach * (2 * random.random() - 1))
+        if name == "model.embed_tokens.weight" and poison >= 0:
+            row = start + poison * hidden * 2
+            data[row : row + hidden * 2] = bf16(float("nan")) * hidden
         header[name] = {
             "dtype": "BF16",
             "shape": shapes[name],
