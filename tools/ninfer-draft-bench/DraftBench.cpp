@@ -41,10 +41,12 @@ StatusOr<Buffer> DraftBench::random(int64_t elements) {
   StatusOr<Buffer> buffer = device.allocate(size_t(elements) * sizeof(Bf16));
   if (!buffer.ok())
     return buffer.status();
-  std::mt19937 draw(1);
-  std::vector<Bf16> pattern(size_t(std::min<int64_t>(elements, 1 << 22)));
-  for (Bf16 &value : pattern)
-    value = reference::toBf16(float(draw()) / float(1u << 31) - 1);
+  if (pattern.empty()) {
+    std::mt19937 draw(1);
+    pattern.resize(1 << 22);
+    for (Bf16 &value : pattern)
+      value = reference::toBf16(float(draw()) / float(1u << 31) - 1);
+  }
   for (int64_t at = 0; at < elements; at += int64_t(pattern.size()))
     if (Status status = device.copyToDevice(
             buffer->as<Bf16>() + at, pattern.data(),

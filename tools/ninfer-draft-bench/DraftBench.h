@@ -65,6 +65,8 @@ private:
   Device &device;
   std::unique_ptr<ColdTimer> timer;
   std::unique_ptr<reference::Ops> ops;
+  /// Numbers of which tensors are filled, over and over.
+  std::vector<reference::Bf16> pattern;
   DraftStep step;
   std::string spec;
   std::unique_ptr<Kernel> kernel;

@@ -7,6 +7,7 @@
 
 #include "tools/front/Front.h"
 #include "tools/front/Tool.h"
+#include "tools/ninfer-spec/RunOptions.h"
 #include "tools/ninfer-spec/SpecPrompts.h"
 #include "tools/ninfer-spec/SpecReport.h"
 
@@ -20,114 +21,6 @@ using namespace tokentile;
 using namespace tokentile::reference;
 
 namespace {
-
-struct Options {
-  std::string target = "seed:1";
-  std::vector<std::string> drafts = {"seed:2"};
-  std::string targetConfig, draftConfig;
-  std::string device = "host";
-  std::vector<std::string> routes = {"batched"};
-  std::vector<std::string> modes = {"graph"};
-  std::string prompts, tokensOut, json;
-  std::vector<int32_t> promptTokens = {32};
-  std::vector<int32_t> batches = {1};
-  std::vector<int32_t> widths = {8};
-  int32_t tokens = 64;
-  int32_t page = 64;
-  int32_t stop = -1;
-  float temperature = 0;
-  uint64_t seed = 0;
-  bool promptsFirst = false;
-  bool check = false;
-
-  int32_t mostRequests() const {
-    return *std::max_element(batches.begin(), batches.end());
-  }
-  int32_t mostDrafts() const {
-    return *std::max_element(widths.begin(), widths.end());
-  }
-  /// Whether there is one run, which is told in full.
-  bool isSingle() const {
-    return drafts.size() * widths.size() * routes.size() * batches.size() *
-               modes.size() ==
-           1;
-  }
-  bool hasMode(const char *mode) const {
-    return std::find(modes.begin(), modes.end(), mode) != modes.end();
-  }
-};
-
-Status bad(const std::string &message) {
-  return Status(StatusCode::InvalidArgument, message);
-}
-
-StatusOr<DraftRoute> readRoute(const std::string &name) {
-  if (name == "batched")
-    return DraftRoute::Batched;
-  if (name == "loop")
-    return DraftRoute::Loop;
-  if (name == "reattend")
-    return DraftRoute::Reattend;
-  return bad("--draft-route '" + name +
-             "' is unknown; batched, loop and reattend work");
-}
-
-/// The probability of "agree:P", or nothing for another draft.
-StatusOr<std::optional<float>> readAgreement(const std::string &draft) {
-  const std::string kind = "agree:";
-  if (draft.rfind(kind, 0) != 0)
-    return std::optional<float>();
-  const char *text = draft.c_str() + kind.size();
-  char *end = nullptr;
-  float probability = std::strtof(text, &end);
-  if (end == text || *end || !(probability >= 0 && probability <= 1))
-    return bad("--draft '" + draft +
-               "' is unknown; agree:P works with P from 0 to 1");
-  return std::optional<float>(probability);
-}
-
-Status checkRange(const char *option, int64_t value, int64_t least,
-                  int64_t most) {
-  if (value >= least && value <= most)
-    return Status();
-  return bad(std::string(option) + " " + std::to_string(value) +
-             " does not fit; " + std::to_string(least) + " to " +
-             std::to_string(most) + " work");
-}
-
-Status checkOptions(const Options &options) {
-  for (int32_t batch : options.batches)
-    if (Status status = checkRange("--batch", batch, 1, 1024); !status.ok())
-      return status;
-  for (int32_t length : options.promptTokens)
-    if (Status status = checkRange("--prompt-tokens", length, 1, 1 << 20);
-        !status.ok())
-      return status;
-  for (int32_t width : options.widths)
-    if (Status status = checkRange("--width", width, 0, 63); !status.ok())
-      return status;
-  for (const Status &status :
-       {checkRange("--tokens", options.tokens, 1, 1 << 20),
-        checkRange("--page", options.page, 16, 256)})
-    if (!status.ok())
-      return status;
-  for (const std::string &mode : options.modes)
-    if (mode != "graph" && mode != "eager")
-      return bad("--mode '" + mode + "' is unknown; graph and eager work");
-  if (!(options.temperature >= 0))
-    return bad("--temperature " + std::to_string(options.temperature) +
-               " does not fit; 0 and more work");
-  if (options.check && options.temperature > 0)
-    return bad("--check compares greedy decoding; --temperature=0 works");
-  for (const std::string &draft : options.drafts) {
-    StatusOr<std::optional<float>> agreement = readAgreement(draft);
-    if (!agreement.ok())
-      return agreement.status();
-    if (options.drafts.size() > 1 && !*agreement)
-      return bad("--draft '" + draft + "' is in a list; lists of agree:P work");
-  }
-  return Status();
-}
 
 /// A line on standard error every two seconds.
 SessionProgress progressLine(const char *what) {
@@ -158,7 +51,7 @@ struct Bed {
   }
 };
 
-StatusOr<Bed> prepare(const Options &options) {
+StatusOr<Bed> prepare(const RunOptions &options) {
   // The fallback keeps whole contexts; the other routes can do with that.
   DraftRoute layout = DraftRoute::Batched;
   for (const std::string &name : options.routes) {
@@ -217,8 +110,9 @@ StatusOr<Bed> prepare(const Options &options) {
 
 /// Decodes `batch` requests with `drafts` drafts a step, or fewer tokens of
 /// each.
-StatusOr<SessionResult> decode(Bed &bed, const Options &options, int32_t batch,
-                               int32_t drafts, bool useGraphs, int32_t tokens) {
+StatusOr<SessionResult> decode(Bed &bed, const RunOptions &options,
+                               int32_t batch, int32_t drafts, bool useGraphs,
+                               int32_t tokens) {
   SessionOptions session;
   session.batch = batch;
   session.drafts = drafts;
@@ -236,7 +130,7 @@ StatusOr<SessionResult> decode(Bed &bed, const Options &options, int32_t batch,
 
 /// Plain decode of every batch, from most requests to fewest: the tokens of
 /// the most, which start with those of fewer, and tokens a second.
-StatusOr<TokenRows> decodePlainly(Bed &bed, const Options &options,
+StatusOr<TokenRows> decodePlainly(Bed &bed, const RunOptions &options,
                                   std::map<int32_t, double> &speeds) {
   TokenRows tokens;
   std::set<int32_t, std::greater<>> batches(options.batches.begin(),
@@ -262,7 +156,8 @@ std::array<double, 4> phasesOf(const SessionResult &result) {
 }
 
 /// The runs of one route and batch, in the order of the modes.
-StatusOr<std::vector<SpecRun>> decodeInModes(Bed &bed, const Options &options,
+StatusOr<std::vector<SpecRun>> decodeInModes(Bed &bed,
+                                             const RunOptions &options,
                                              const std::string &route,
                                              int32_t width, int32_t batch) {
   if (ReferenceDraft *draft = bed.rig->getDraft())
@@ -313,7 +208,8 @@ bool checkRuns(const Bed &bed, const TokenRows &plain,
 
 /// Every route, batch and mode of one draft and one width; said and written as
 /// they end.
-Status decodeAll(Bed &bed, const Options &options, const SpecSetting &setting,
+Status decodeAll(Bed &bed, const RunOptions &options,
+                 const SpecSetting &setting,
                  const std::map<int32_t, double> &plainSpeeds,
                  std::vector<SpecRun> &runs) {
   std::printf("%s%s", headLine(setting).c_str(),
@@ -345,7 +241,7 @@ Status decodeAll(Bed &bed, const Options &options, const SpecSetting &setting,
   return Status();
 }
 
-StatusOr<int> run(const Options &options) {
+StatusOr<int> run(const RunOptions &options) {
   if (Status status = checkOptions(options); !status.ok())
     return status;
   StatusOr<Bed> prepared = prepare(options);
@@ -400,54 +296,7 @@ StatusOr<int> run(const Options &options) {
 
 int main(int argc, char **argv) {
   CLI::App app("Decodes with a target and a draft", "ninfer-spec");
-  Options options;
-  app.add_option("--target", options.target,
-                 "Folder of a checkpoint, or seed:N (default: seed:1)");
-  auto list = [](CLI::Option *option) {
-    option->delimiter(',')->allow_extra_args(false);
-  };
-  list(app.add_option(
-      "--draft", options.drafts,
-      "Folder of a checkpoint, seed:N (default: seed:2), or a list of agree:P, "
-      "a draft that is right with probability P"));
-  app.add_option("--target-config", options.targetConfig,
-                 "config.json whose geometry a target of seed:N has");
-  app.add_option("--draft-config", options.draftConfig,
-                 "config.json whose geometry a draft of seed:N or agree:P has");
-  list(app.add_option("--batch", options.batches,
-                      "Requests at once, a list (default: 1)"));
-  list(app.add_option("--width", options.widths,
-                      "Draft tokens of a step, a list; 0 is plain decode "
-                      "(default: 8)"));
-  app.add_option("--tokens", options.tokens,
-                 "Tokens that each request emits (default: 64)");
-  list(app.add_option("--prompt-tokens", options.promptTokens,
-                      "Lengths of drawn prompts, a list taken in turn "
-                      "(default: 32)"));
-  app.add_option("--prompts", options.prompts,
-                 "File of prompts, a line of token ids each");
-  app.add_option("--stop", options.stop, "Token that ends a request");
-  app.add_option("--temperature", options.temperature,
-                 "0 is greedy (default: 0)");
-  app.add_option("--seed", options.seed,
-                 "Of drawn prompts and of sampling (default: 0)");
-  app.add_option("--page", options.page, "Keys of a page (default: 64)");
-  app.add_option("--device", options.device, "host (default), cuda or cuda:N");
-  list(app.add_option("--draft-route", options.routes,
-                      "Attention of the draft, a list of batched (default), "
-                      "loop, reattend"));
-  list(app.add_option("--mode", options.modes,
-                      "How steps are queued, a list of graph (default), one "
-                      "launch a step, and eager, call by call"));
-  app.add_option("--tokens-out", options.tokensOut,
-                 "File for the emitted tokens of the first run, a line each "
-                 "request");
-  app.add_option("--json", options.json,
-                 "File for the figures as JSON, a line each run");
-  app.add_flag("--prompts-first", options.promptsFirst,
-               "Read all prompts before the first decode step, and time the "
-               "steps in which all requests decode");
-  app.add_flag("--check", options.check,
-               "Also decode plainly; exit 1 at the first differing token");
+  RunOptions options;
+  addRunOptions(app, options);
   return runTool(app, argc, argv, [&] { return run(options); });
 }
