@@ -1,10 +1,11 @@
 //===- DraftReplayTest.cpp - Every draft kernel against fp64, replayed ----===//
 //
 // Wrong attention of a draft only lowers acceptance: no output is wrong. So
-// each shape of published drafts is held to the numerics rule here, block rows
-// in a dense segment behind the pages of each request, through one recorded
-// launch whose requests grow, shrink and are padding. Runs on the host, with
-// few heads, and on a GPU.
+// each shape of published drafts is held to the numerics rule here, through one
+// recorded launch whose requests grow, shrink and are padding: block rows in a
+// dense segment behind the pages of each request, or (joined) in contiguous
+// keys behind the context, with packed queries. Runs on the host, with few
+// heads, and on a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,26 +34,32 @@ class DraftReplay : public testing::TestWithParam<
                         std::tuple<std::string, Heads, int32_t, std::string>> {
 };
 
+/// Full, window, ring and sink have pages; joined and joined_window do not.
+std::string specOf(Heads heads, int32_t tokens, const std::string &kind) {
+  bool isJoined = kind.rfind("joined", 0) == 0;
+  std::string prefix =
+      kind == "full" || kind == "joined" ? "all" : "symmetric within 100";
+  std::string cache = isJoined
+                          ? "paging<contiguous> block<in_pages> "
+                            "query<bf16 token_major columns packed "
+                            "lengths total>"
+                          : "paging<page_major page 16" +
+                                std::string(kind == "ring" ? " ring 128" : "") +
+                                "> block<dense> "
+                                "query<bf16 token_major columns counted>";
+  return "attn.kernel @draft heads<" + std::to_string(heads.query) + " over " +
+         std::to_string(heads.kv) + ", dim 128> tokens<" +
+         std::to_string(tokens) + "> sees<prefix " + prefix +
+         ", suffix bidirectional> keys<bf16> values<bf16> " + cache +
+         (kind == "sink" ? " sink" : "") + " split<auto>";
+}
+
 TEST_P(DraftReplay, IsRightAtEveryStep) {
   auto [name, heads, tokens, kind] = GetParam();
   StatusOr<std::unique_ptr<Device>> device = openDevice(name);
   if (!device.ok())
     GTEST_SKIP() << device.status().toString();
-  std::string prefix = "all", ring, sink;
-  if (kind != "full")
-    prefix = "symmetric within 100";
-  if (kind == "ring")
-    ring = " ring 128";
-  if (kind == "sink")
-    sink = " sink";
-  std::string text =
-      "attn.kernel @draft heads<" + std::to_string(heads.query) + " over " +
-      std::to_string(heads.kv) + ", dim 128> tokens<" + std::to_string(tokens) +
-      "> sees<prefix " + prefix +
-      ", suffix bidirectional> keys<bf16> values<bf16> "
-      "paging<page_major page 16" +
-      ring + "> block<dense> query<bf16 token_major columns counted>" + sink +
-      " split<auto>";
+  std::string text = specOf(heads, tokens, kind);
   mlir::MLIRContext context;
   SpecModule spec = parseSpec(context, text);
   ASSERT_TRUE(spec.kernel) << spec.error;
@@ -63,13 +70,15 @@ TEST_P(DraftReplay, IsRightAtEveryStep) {
     step.specText = text;
     step.batch = batch;
     for (size_t b = 0; b < contexts.size(); ++b) {
-      bool isPadding = contexts[b] < 0;
       // The last request's block ends early, as near its last token.
       int32_t columns = b + 1 == contexts.size() ? tokens - 1 : tokens;
-      step.contexts.push_back(isPadding ? 0 : contexts[b]);
-      step.columns.push_back(isPadding ? 0 : columns);
+      if (contexts[b] < 0)
+        columns = 0;
+      bool isJoined = kind.rfind("joined", 0) == 0;
+      step.contexts.push_back(std::max(0, contexts[b]));
+      step.columns.push_back(columns);
+      step.lengths.push_back(step.contexts[b] + (isJoined ? columns : 0));
     }
-    step.lengths = step.contexts;
     step.seed = problems.size() + 1;
     std::string error;
     problems.push_back(Problem::create(spec.kernel, step, error));
@@ -94,7 +103,8 @@ std::string nameOf(const testing::TestParamInfo<DraftReplay::ParamType> &info) {
 }
 
 const auto widths = testing::Values(8, 9, 10, 16, 17);
-const auto kinds = testing::Values("full", "window", "ring", "sink");
+const auto kinds = testing::Values("full", "window", "ring", "sink", "joined",
+                                   "joined_window");
 
 // A host kernel is the same code for each kv head.
 INSTANTIATE_TEST_SUITE_P(

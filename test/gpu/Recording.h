@@ -34,10 +34,11 @@ public:
     for (Problem *problem : problems)
       for (HostTensor &tensor : problem->getTensors())
         sizes[tensor.name] = std::max(sizes[tensor.name], tensor.bytes);
-    int64_t page = kernel->info().pageSize;
-    tableStride = kernel->info().ring ? kernel->info().ring / page
-                                      : (bounds.keys + page - 1) / page;
-    sizes["table"] = bounds.batch * tableStride * 4;
+    if (int64_t page = kernel->info().pageSize) {
+      tableStride = kernel->info().ring ? kernel->info().ring / page
+                                        : (bounds.keys + page - 1) / page;
+      sizes["table"] = bounds.batch * tableStride * 4;
+    }
     for (auto &[name, bytes] : sizes)
       buffers[name] = *device.allocate(bytes);
     workspace = *device.allocate(planned->workspaceBytes);
@@ -55,6 +56,8 @@ public:
     args.tableStride = tableStride;
     if (kernel->info().sink)
       args.sinks = buffers["sinks"].as<float>();
+    if (kernel->info().pageOrder == PageOrder::Contiguous)
+      args.keyOffsets = buffers["key_offsets"].as<int32_t>();
     args.lengths = buffers["lengths"].as<int32_t>();
     args.columns = buffers["columns"].as<int32_t>();
     args.workspace = workspace.data();
