@@ -146,18 +146,21 @@ TEST_F(SpecErrorTest, RequestBeyondThePoolFailsAloneAndByName) {
 TEST_F(SpecErrorTest, CrowdedPoolServesAllInTurn) {
   options.chunks = 12;
   options.withState = true;
-  FakeWorld world(options);
-  std::unique_ptr<SpecDecoder> decoder = world.decoder(spec);
-  std::vector<SpecRequest> requests;
-  for (int64_t id = 0; id < 9; ++id) {
-    requests.push_back(request(id, int32_t(5 + 7 * id % 40), 60));
-    ASSERT_OK(decoder->submit(requests.back()));
+  for (bool promptsFirst : {false, true}) {
+    spec.promptsFirst = promptsFirst;
+    FakeWorld world(options);
+    std::unique_ptr<SpecDecoder> decoder = world.decoder(spec);
+    std::vector<SpecRequest> requests;
+    for (int64_t id = 0; id < 9; ++id) {
+      requests.push_back(request(id, int32_t(5 + 7 * id % 40), 60));
+      ASSERT_OK(decoder->submit(requests.back()));
+    }
+    Outcome outcome = runAll(*decoder, 5000);
+    for (const SpecRequest &each : requests)
+      EXPECT_EQ(outcome.tokens[each.id], plain(each)) << "request " << each.id;
+    EXPECT_GT(decoder->counters().preemptions, 0);
+    EXPECT_EQ(world.pool->freeChunkCount(), world.pool->chunkCount());
   }
-  Outcome outcome = runAll(*decoder, 5000);
-  for (const SpecRequest &each : requests)
-    EXPECT_EQ(outcome.tokens[each.id], plain(each)) << "request " << each.id;
-  EXPECT_GT(decoder->counters().preemptions, 0);
-  EXPECT_EQ(world.pool->freeChunkCount(), world.pool->chunkCount());
 }
 
 TEST_F(SpecErrorTest, LogitsThatAreNotFiniteEndTheirRequest) {
