@@ -71,7 +71,7 @@ StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
     launches.push_back({*planned, *args});
     if (before == 0) {
       record.kernel = info;
-      record.splits = planned->splits;
+      record.items = planned->work.items;
       record.bytes = uniqueBytes(info, shape);
     }
     record.sweeps += info.sweeps;

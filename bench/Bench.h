@@ -23,7 +23,8 @@ struct BenchRecord {
   Shape shape;
   /// Times the keys are read in all.
   int32_t sweeps = 1;
-  int32_t splits = 1;
+  /// Items of one kv head, as planned.
+  int32_t items = 1;
   /// Bytes of keys and values that have to be read once.
   int64_t bytes = 0;
   Timing timing;

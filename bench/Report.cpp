@@ -15,7 +15,7 @@ std::string tokentile::tableHead() {
   std::snprintf(line, sizeof(line),
                 "%6s %8s %5s %-10s %-12s %4s %6s %6s %9s %6s %9s %7s %9s %6s",
                 "tokens", "context", "batch", "table", "mode", "rows", "sweeps",
-                "splits", "median us", "spread", "MB", "GB/s", "floor us",
+                "items", "median us", "spread", "MB", "GB/s", "floor us",
                 "ratio");
   return line;
 }
@@ -33,7 +33,7 @@ std::string tokentile::tableLine(const BenchRecord &record) {
       "%6d %8d %5d %-10s %-12s %4d %6d %6d %9.1f %5.1f%% %9.1f %7.0f %s",
       record.shape.tokens, record.shape.context, record.shape.batch,
       tableName(record.shape.table), record.mode.c_str(), record.kernel.rows,
-      record.sweeps, record.splits, record.timing.median,
+      record.sweeps, record.items, record.timing.median,
       record.timing.spreadPercent, record.bytes / 1e6,
       record.gigabytesPerSecond(), floor);
   return line;
@@ -91,7 +91,7 @@ std::string tokentile::toJsonLines(const DeviceFacts &device, double nothing,
                  {"batch", record.shape.batch},
                  {"table", tableName(record.shape.table)},
                  {"sweeps", record.sweeps},
-                 {"splits", record.splits},
+                 {"items", record.items},
                  {"bytes", record.bytes},
                  {"time", timingJson(record.timing)}});
     if (record.floor) {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 
 #include <cmath>
 #include <cstddef>
@@ -30,33 +31,88 @@ RowShape::RowShape(KernelOp plan) {
 }
 
 BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
-                           Value args, Value x, Value y, Value z,
+                           Value args, const LaneTeam &team,
                            unsigned globalSpace)
-    : plan(program.getPlan()), shape(plan), request(z), loc(loc), args(args),
-      globalSpace(globalSpace) {
-  splits = field(b, ARG(splits), b.getI32Type());
-  if (program.getRole() == ProgramRole::Sweep) {
-    Value blocks = constant(b, shape.rowBlocks);
-    split = x;
-    kvHead = arith::DivUIOp::create(b, loc, y, blocks);
-    Value rowBlock = arith::RemUIOp::create(b, loc, y, blocks);
-    firstRow = arith::MulIOp::create(b, loc, rowBlock,
-                                     constant(b, shape.rowsPerBlock));
-  } else {
-    kvHead = y;
-    firstRow = x;
+    : plan(program.getPlan()), shape(plan), loc(loc), program(program),
+      args(args), globalSpace(globalSpace) {
+  if (plan.getQueryOrDefault().getPositions() == PositionsKind::Given)
+    positions = field(b, ARG(positions), b.getI64Type());
+  auto items = program.getBody().getOps<ItemOp>();
+  if (items.empty())
+    return;
+  item = *items.begin();
+  Type i32 = b.getI32Type();
+  auto tiles = [this](ImplicitLocOpBuilder &b, Value request) {
+    return tilesOf(b, factsOf(b, request));
+  };
+  // A part's output and sums are written once and read once, in fp32, much of
+  // it in the cache; a tile is two planes of two bytes.
+  int64_t keyTile = plan.getScheduleOrDefault().getKeyTile();
+  int64_t partCost = llvm::divideCeil(shape.rowsPerBlock, 2 * keyTile);
+  auto yield = cast<YieldTilesOp>(item.getTiles().front().getTerminator());
+  work = std::make_unique<WorkItems>(
+      team, tiles, field(b, ARG(batch), i32), field(b, ARG(items), i32),
+      field(b, ARG(slots), i32), plan.getHeads().getKv() * shape.rowBlocks,
+      partCost, /*fixed=*/bool(yield.getParts()));
+}
+
+Value BlockContext::findItem(OpBuilder &b, Value x) {
+  // The blocks of one item are neighbours: of all heads the longest items begin
+  // first, and where a page holds all heads it is read at one time.
+  int64_t blocks = shape.rowBlocks, heads = plan.getHeads().getKv() * blocks;
+  Value head = arith::RemUIOp::create(b, loc, x, constant(b, heads));
+  Value number = arith::DivUIOp::create(b, loc, x, constant(b, heads));
+  kvHead = arith::DivUIOp::create(b, loc, head, constant(b, blocks));
+  Value rowBlock = arith::RemUIOp::create(b, loc, head, constant(b, blocks));
+  firstRow =
+      arith::MulIOp::create(b, loc, rowBlock, constant(b, shape.rowsPerBlock));
+  WorkItem found{number, constant(b, 0), constant(b, 1), constant(b, 0)};
+  if (work) {
+    ImplicitLocOpBuilder inner(loc, b);
+    found = work->find(inner, number);
   }
-  emitRequest(b);
-  if (program.getRole() == ProgramRole::Sweep) {
-    emitPositions(b);
-    if (plan.getSees().getPrefix() != PrefixKind::All) {
-      int64_t reach = plan.getSees().getWindow() - 1;
-      Value oldest =
-          arith::SubIOp::create(b, loc, minPosition, constant(b, reach));
-      oldestKey = arith::MaxSIOp::create(b, loc, oldest, constant(b, 0));
-    }
-    emitPools(b);
+  setRequest(b, found);
+  if (plan.getSees().getPrefix() != PrefixKind::All) {
+    int64_t reach = plan.getSees().getWindow() - 1;
+    Value oldest =
+        arith::SubIOp::create(b, loc, minPosition, constant(b, reach));
+    oldestKey = arith::MaxSIOp::create(b, loc, oldest, constant(b, 0));
   }
+  emitPools(b);
+  return arith::CmpIOp::create(b, loc, CmpIPredicate::ne, parts,
+                               constant(b, 0));
+}
+
+Value BlockContext::countRows(OpBuilder &b) {
+  ImplicitLocOpBuilder inner(loc, b);
+  Value requests = field(b, ARG(batch), b.getI32Type());
+  if (work) {
+    work->divide(inner);
+    requests = work->divided();
+  }
+  return arith::MulIOp::create(
+      b, loc, requests, constant(b, shape.rows * plan.getHeads().getKv()));
+}
+
+Value BlockContext::findRow(OpBuilder &b, Value number) {
+  Value rows = constant(b, shape.rows);
+  Value heads = constant(b, plan.getHeads().getKv());
+  firstRow = arith::RemUIOp::create(b, loc, number, rows);
+  Value rest = arith::DivUIOp::create(b, loc, number, rows);
+  kvHead = arith::RemUIOp::create(b, loc, rest, heads);
+  Value request = arith::DivUIOp::create(b, loc, rest, heads);
+  WorkItem found{request, constant(b, 0), constant(b, 1), constant(b, 0)};
+  if (work) {
+    ImplicitLocOpBuilder inner(loc, b);
+    found = work->findDivided(inner, request);
+  }
+  setRequest(b, found);
+  return arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, parts,
+                               constant(b, 1));
+}
+
+Value BlockContext::rowStride(OpBuilder &b) {
+  return field(b, ARG(mergeBlocks), b.getI32Type());
 }
 
 Value BlockContext::constant(OpBuilder &b, int64_t value) {
@@ -90,62 +146,111 @@ Value BlockContext::loadI32(OpBuilder &b, Value address, Value index) {
   return LLVM::LoadOp::create(b, loc, b.getI32Type(), pointer(b, at));
 }
 
-void BlockContext::emitRequest(OpBuilder &b) {
+BlockContext::Facts BlockContext::factsOf(OpBuilder &b, Value request) {
+  Facts facts;
   QueryAttr query = plan.getQueryOrDefault();
   Value zero = constant(b, 0), tokens = constant(b, plan.getTokens());
   Value list = field(b, ARG(columns), b.getI64Type());
   if (query.getColumns() == ColumnsKind::Packed) {
     Value next = arith::AddIOp::create(b, loc, request, constant(b, 1));
-    tokenBase = loadI32(b, list, request);
-    columns = arith::SubIOp::create(b, loc, loadI32(b, list, next), tokenBase);
+    facts.tokenBase = loadI32(b, list, request);
+    facts.columns =
+        arith::SubIOp::create(b, loc, loadI32(b, list, next), facts.tokenBase);
   } else {
-    tokenBase = arith::MulIOp::create(b, loc, request, tokens);
-    columns = query.getColumns() == ColumnsKind::Counted
-                  ? loadI32(b, list, request)
-                  : tokens;
+    facts.tokenBase = arith::MulIOp::create(b, loc, request, tokens);
+    facts.columns = query.getColumns() == ColumnsKind::Counted
+                        ? loadI32(b, list, request)
+                        : tokens;
   }
   if (query.getColumns() != ColumnsKind::Uniform) {
-    columns = arith::MaxSIOp::create(b, loc, columns, zero);
-    columns = arith::MinSIOp::create(b, loc, columns, tokens);
+    facts.columns = arith::MaxSIOp::create(b, loc, facts.columns, zero);
+    facts.columns = arith::MinSIOp::create(b, loc, facts.columns, tokens);
   }
   Value given = loadI32(b, field(b, ARG(lengths), b.getI64Type()), request);
   // Clamped before the block is added, so that no length is too long for i32.
   Value bound = field(b, ARG(maxKeys), b.getI32Type());
   given = arith::MinSIOp::create(b, loc, given, bound);
   given = arith::MaxSIOp::create(b, loc, given, zero);
-  length = given;
+  facts.length = given;
   if (query.getLengths() == LengthsKind::Context) {
-    length = arith::AddIOp::create(b, loc, given, columns);
-    length = arith::MinSIOp::create(b, loc, length, bound);
+    facts.length = arith::AddIOp::create(b, loc, given, facts.columns);
+    facts.length = arith::MinSIOp::create(b, loc, facts.length, bound);
   }
-  context = arith::SubIOp::create(b, loc, length, columns);
-  context = arith::MaxSIOp::create(b, loc, context, zero);
+  facts.context = arith::SubIOp::create(b, loc, facts.length, facts.columns);
+  facts.context = arith::MaxSIOp::create(b, loc, facts.context, zero);
+  emitPositions(b, facts);
+  return facts;
 }
 
-void BlockContext::emitPositions(OpBuilder &b) {
+void BlockContext::emitPositions(OpBuilder &b, Facts &facts) {
   Value one = constant(b, 1);
-  if (plan.getQueryOrDefault().getPositions() == PositionsKind::FromLengths) {
-    minPosition = context;
-    Value end = arith::AddIOp::create(b, loc, context, columns);
-    maxPosition = arith::SubIOp::create(b, loc, end, one);
+  if (!positions) {
+    facts.minPosition = facts.context;
+    Value end = arith::AddIOp::create(b, loc, facts.context, facts.columns);
+    facts.maxPosition = arith::SubIOp::create(b, loc, end, one);
     return;
   }
-  positions = field(b, ARG(positions), b.getI64Type());
+  // Lanes may look at requests of different columns; their loop is the same.
   Value none = constant(b, INT32_MAX), never = constant(b, -1);
-  auto loop = scf::ForOp::create(b, loc, constant(b, 0), columns, one,
-                                 ValueRange{none, never});
+  auto loop =
+      scf::ForOp::create(b, loc, constant(b, 0), constant(b, plan.getTokens()),
+                         one, ValueRange{none, never});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value token =
-      arith::AddIOp::create(b, loc, tokenBase, loop.getInductionVar());
-  Value position = loadI32(b, positions, token);
-  Value low =
-      arith::MinSIOp::create(b, loc, loop.getRegionIterArg(0), position);
-  Value high =
-      arith::MaxSIOp::create(b, loc, loop.getRegionIterArg(1), position);
-  scf::YieldOp::create(b, loc, ValueRange{low, high});
-  minPosition = loop.getResult(0);
-  maxPosition = loop.getResult(1);
+  Value column = loop.getInductionVar();
+  Value exists =
+      arith::CmpIOp::create(b, loc, CmpIPredicate::slt, column, facts.columns);
+  ValueRange before = loop.getRegionIterArgs();
+  auto read = scf::IfOp::create(b, loc, before.getTypes(), exists,
+                                /*withElseRegion=*/true);
+  scf::YieldOp::create(b, loc, read.getResults());
+  OpBuilder inner = read.getElseBodyBuilder();
+  scf::YieldOp::create(inner, loc, before);
+  inner = read.getThenBodyBuilder();
+  Value token = arith::AddIOp::create(inner, loc, facts.tokenBase, column);
+  Value position = loadI32(inner, positions, token);
+  Value low = arith::MinSIOp::create(inner, loc, before[0], position);
+  Value high = arith::MaxSIOp::create(inner, loc, before[1], position);
+  scf::YieldOp::create(inner, loc, ValueRange{low, high});
+  facts.minPosition = loop.getResult(0);
+  facts.maxPosition = loop.getResult(1);
+}
+
+RequestTiles BlockContext::tilesOf(OpBuilder &b, const Facts &facts) {
+  Block &body = item.getTiles().front();
+  IRMapping map;
+  map.map(body.getArguments(),
+          ValueRange{facts.length, facts.context, facts.columns,
+                     facts.minPosition, facts.maxPosition});
+  for (Operation &op : body.without_terminator())
+    b.clone(op, map);
+  auto yield = cast<YieldTilesOp>(body.getTerminator());
+  return {map.lookupOrDefault(yield.getFirst()),
+          map.lookupOrDefault(yield.getEnd()),
+          yield.getParts() ? map.lookupOrDefault(yield.getParts()) : Value()};
+}
+
+void BlockContext::setRequest(OpBuilder &b, const WorkItem &found) {
+  request = found.request;
+  part = found.part;
+  parts = found.parts;
+  Value one = constant(b, 1);
+  Value whole = arith::CmpIOp::create(b, loc, CmpIPredicate::eq, parts, one);
+  slot = arith::SelectOp::create(
+      b, loc, whole, arith::SubIOp::create(b, loc, constant(b, -1), request),
+      found.slot);
+  Facts facts = factsOf(b, request);
+  columns = facts.columns;
+  tokenBase = facts.tokenBase;
+  length = facts.length;
+  context = facts.context;
+  minPosition = facts.minPosition;
+  maxPosition = facts.maxPosition;
+  if (!item || program.getRole() != ProgramRole::Sweep)
+    return;
+  RequestTiles tiles = tilesOf(b, facts);
+  firstTile = tiles.first;
+  endTile = tiles.end;
 }
 
 void BlockContext::emitPools(OpBuilder &b) {
@@ -213,10 +318,10 @@ Value BlockContext::positionOfRow(OpBuilder &b, Value row) {
   return read.getResult(0);
 }
 
-Value BlockContext::rowAddress(OpBuilder &b, Value base, Value tokenStride,
-                               Value headStride, Value row) {
+Value BlockContext::rowAddress(OpBuilder &b, Value base, Value firstToken,
+                               Value tokenStride, Value headStride, Value row) {
   Value group = constant(b, shape.group);
-  Value token = arith::AddIOp::create(b, loc, tokenBase, tokenOfRow(b, row));
+  Value token = arith::AddIOp::create(b, loc, firstToken, tokenOfRow(b, row));
   Value head = arith::AddIOp::create(
       b, loc, arith::MulIOp::create(b, loc, kvHead, group),
       arith::RemUIOp::create(b, loc, row, group));
@@ -229,22 +334,31 @@ Value BlockContext::rowAddress(OpBuilder &b, Value base, Value tokenStride,
 
 Value BlockContext::queryAddress(OpBuilder &b, Value row) {
   Type i64 = b.getI64Type();
-  return rowAddress(b, field(b, ARG(query), i64),
+  return rowAddress(b, field(b, ARG(query), i64), tokenBase,
                     field(b, ARG(queryTokenStride), i64),
                     field(b, ARG(queryHeadStride), i64), row);
 }
 
+/// Of an item that is a whole request, from its slot.
+Value BlockContext::outputTokenBase(OpBuilder &b) {
+  if (program.getRole() == ProgramRole::Merge ||
+      plan.getQueryOrDefault().getColumns() == ColumnsKind::Packed)
+    return tokenBase;
+  Value whole = arith::SubIOp::create(b, loc, constant(b, -1), slot);
+  return arith::MulIOp::create(b, loc, whole, constant(b, plan.getTokens()));
+}
+
 Value BlockContext::outputAddress(OpBuilder &b, Value row) {
   Type i64 = b.getI64Type();
-  return rowAddress(b, field(b, ARG(output), i64),
+  return rowAddress(b, field(b, ARG(output), i64), outputTokenBase(b),
                     field(b, ARG(outputTokenStride), i64),
                     field(b, ARG(outputHeadStride), i64), row);
 }
 
 Value BlockContext::logSumExpAddress(OpBuilder &b, Value row) {
-  return rowAddress(b, field(b, ARG(logSumExp), b.getI64Type()),
-                    constant64(b, plan.getHeads().getQuery() * 4),
-                    constant64(b, 4), row);
+  return rowAddress(
+      b, field(b, ARG(logSumExp), b.getI64Type()), outputTokenBase(b),
+      constant64(b, plan.getHeads().getQuery() * 4), constant64(b, 4), row);
 }
 
 Value BlockContext::sinkOfRow(OpBuilder &b, Value row) {
@@ -262,15 +376,16 @@ Value BlockContext::sinkOfRow(OpBuilder &b, Value row) {
                                arith::ConstantOp::create(b, loc, log2e));
 }
 
-Value BlockContext::partialAddress(OpBuilder &b, Value split, Value row) {
-  // [B, kvHeads, splits, paddedRows, D] floats.
-  Value index = arith::MulIOp::create(b, loc, extend(b, request),
+Value BlockContext::slotIndex(OpBuilder &b, Value slot) {
+  Value index = arith::MulIOp::create(b, loc, extend(b, slot),
                                       constant64(b, plan.getHeads().getKv()));
-  index = arith::AddIOp::create(b, loc, index, extend(b, kvHead));
-  index = arith::MulIOp::create(b, loc, index, extend(b, splits));
-  index = arith::AddIOp::create(b, loc, index, extend(b, split));
-  index =
-      arith::MulIOp::create(b, loc, index, constant64(b, shape.paddedRows()));
+  return arith::AddIOp::create(b, loc, index, extend(b, kvHead));
+}
+
+Value BlockContext::partialAddress(OpBuilder &b, Value slot, Value row) {
+  // [slots, kvHeads, paddedRows, D] floats.
+  Value index = arith::MulIOp::create(b, loc, slotIndex(b, slot),
+                                      constant64(b, shape.paddedRows()));
   index = arith::AddIOp::create(b, loc, index, extend(b, row));
   Value bytes = arith::MulIOp::create(b, loc, index,
                                       constant64(b, plan.getValueDim() * 4));
@@ -278,16 +393,11 @@ Value BlockContext::partialAddress(OpBuilder &b, Value split, Value row) {
       b, loc, field(b, ARG(partialOutput), b.getI64Type()), bytes);
 }
 
-Value BlockContext::statsAddress(OpBuilder &b, Value split, Value row,
+Value BlockContext::statsAddress(OpBuilder &b, Value slot, Value row,
                                  int which) {
-  // [B, kvHeads, splits, 2, paddedRows] floats.
-  Value index = arith::MulIOp::create(b, loc, extend(b, request),
-                                      constant64(b, plan.getHeads().getKv()));
-  index = arith::AddIOp::create(b, loc, index, extend(b, kvHead));
-  index = arith::MulIOp::create(b, loc, index, extend(b, splits));
-  index = arith::AddIOp::create(b, loc, index, extend(b, split));
-  index = arith::MulIOp::create(b, loc, index,
-                                constant64(b, 2 * shape.paddedRows()));
+  // [slots, kvHeads, 2, paddedRows] floats.
+  Value index = arith::MulIOp::create(b, loc, slotIndex(b, slot),
+                                      constant64(b, 2 * shape.paddedRows()));
   index = arith::AddIOp::create(b, loc, index, extend(b, row));
   index = arith::AddIOp::create(b, loc, index,
                                 constant64(b, which * shape.paddedRows()));

@@ -10,6 +10,7 @@
 #ifndef TOKENTILE_CODEGEN_BLOCKCONTEXT_H
 #define TOKENTILE_CODEGEN_BLOCKCONTEXT_H
 
+#include "codegen/WorkItems.h"
 #include "dialect/AttnOps.h"
 
 #include "mlir/IR/Builders.h"
@@ -30,16 +31,29 @@ struct RowShape {
   int64_t paddedRows() const { return rowsPerBlock * rowBlocks; }
 };
 
-/// Emits the facts of one block. The constructor emits what is always needed
-/// at the builder's insertion point, which must dominate all later uses.
-/// Integers are i32 unless they are addresses or strides (i64, bytes).
+/// Emits the facts of one block. Sweeps call `findItem` first, merges
+/// `findRow`, at a point that dominates all later uses. Integers are i32 unless
+/// they are addresses or strides (i64, bytes).
 class BlockContext {
 public:
-  /// `args` points to a KernelArgs; x, y, z are the block's coordinates;
+  /// `args` points to a KernelArgs; `team` are the lanes that run the program;
   /// `globalSpace` is the address space of device memory (1 on a GPU).
   BlockContext(mlir::OpBuilder &builder, mlir::Location loc,
-               attn::ProgramOp program, mlir::Value args, mlir::Value x,
-               mlir::Value y, mlir::Value z, unsigned globalSpace);
+               attn::ProgramOp program, mlir::Value args, const LaneTeam &team,
+               unsigned globalSpace);
+
+  /// Gives block `x` of a sweep its item. Returns i1: there is one. If not, the
+  /// block ends.
+  mlir::Value findItem(mlir::OpBuilder &b, mlir::Value x);
+
+  /// Rows of the launch that a merge may have to write. Call once, before
+  /// `findRow`; reads lengths, but no partial result.
+  mlir::Value countRows(mlir::OpBuilder &b);
+  /// Gives a block row `number` of them. Returns i1: its request has several
+  /// parts. If not, the sweep has written the row.
+  mlir::Value findRow(mlir::OpBuilder &b, mlir::Value number);
+  /// Blocks that share the rows: block x has rows x, x + stride, ....
+  mlir::Value rowStride(mlir::OpBuilder &b);
 
   attn::KernelOp plan;
   RowShape shape;
@@ -48,8 +62,16 @@ public:
   mlir::Value kvHead;
   /// First row of the block within its kv head; the row itself for a merge.
   mlir::Value firstRow;
-  mlir::Value split;
-  mlir::Value splits;
+  /// Part of the request, of how many, and the slot of its partial result; for
+  /// a merge the slot of part 0. Part p is at slot `slot + p - part`. With one
+  /// part `slot` is -1 - request, so that behind the loop over tiles it says
+  /// all that a sweep has to know of its item.
+  mlir::Value part;
+  mlir::Value parts;
+  mlir::Value slot;
+  /// Tiles of the request that some row sees: [firstTile, endTile).
+  mlir::Value firstTile;
+  mlir::Value endTile;
   /// Keys in all, keys before the block, query tokens, first query token.
   mlir::Value length;
   mlir::Value context;
@@ -78,11 +100,11 @@ public:
   /// The sink of the row's head in units of log2, f32. Padding rows have one
   /// too.
   mlir::Value sinkOfRow(mlir::OpBuilder &b, mlir::Value row);
-  /// i64 address of a row's partial output, `dim` floats, of split `split`.
-  mlir::Value partialAddress(mlir::OpBuilder &b, mlir::Value split,
+  /// i64 address of a row's partial output, `dim` floats, at slot `slot`.
+  mlir::Value partialAddress(mlir::OpBuilder &b, mlir::Value slot,
                              mlir::Value row);
-  /// i64 address of a row's maximum (which = 0) or sum (1) of split `split`.
-  mlir::Value statsAddress(mlir::OpBuilder &b, mlir::Value split,
+  /// i64 address of a row's maximum (which = 0) or sum (1) at slot `slot`.
+  mlir::Value statsAddress(mlir::OpBuilder &b, mlir::Value slot,
                            mlir::Value row, int which);
 
   //===--- Keys
@@ -116,16 +138,28 @@ public:
                       mlir::Value index);
 
 private:
-  void emitRequest(mlir::OpBuilder &b);
-  void emitPositions(mlir::OpBuilder &b);
+  /// What lengths and columns say of a request.
+  struct Facts {
+    mlir::Value columns, tokenBase, length, context, minPosition, maxPosition;
+  };
+  Facts factsOf(mlir::OpBuilder &b, mlir::Value request);
+  void emitPositions(mlir::OpBuilder &b, Facts &facts);
+  RequestTiles tilesOf(mlir::OpBuilder &b, const Facts &facts);
+  void setRequest(mlir::OpBuilder &b, const WorkItem &item);
   void emitPools(mlir::OpBuilder &b);
+  mlir::Value slotIndex(mlir::OpBuilder &b, mlir::Value slot);
+  mlir::Value outputTokenBase(mlir::OpBuilder &b);
   mlir::Value rowAddress(mlir::OpBuilder &b, mlir::Value base,
-                         mlir::Value tokenStride, mlir::Value headStride,
-                         mlir::Value row);
+                         mlir::Value firstToken, mlir::Value tokenStride,
+                         mlir::Value headStride, mlir::Value row);
 
   mlir::Location loc;
+  attn::ProgramOp program;
   mlir::Value args;
   unsigned globalSpace;
+  /// Null if every request is one item.
+  attn::ItemOp item;
+  std::unique_ptr<WorkItems> work;
   mlir::Value positions;
   /// Start of the block's kv head in each pool, page stride, dense segment.
   mlir::Value pool[2], pageStride[2], dense[2];

@@ -5,11 +5,12 @@
 // launch one. This header includes neither MLIR nor LLVM nor CUDA, so that a
 // program that ships pre-compiled kernels needs none of them.
 //
-// A kernel is a pair of functions. The *sweep* reads the keys and values once
-// and leaves either the output (one split) or one partial result for each
-// split. The *merge* combines partial results. On a GPU both are kernels that
-// take KernelArgs by value; on the host both have the type HostKernelFn and
-// are called once for each block of the grid.
+// A kernel is a pair of functions. The *sweep* reads the keys and values once.
+// Its blocks divide the requests into parts by the lengths they find on the
+// device; of a request with one part they leave the output, of others a partial
+// result for each part, which the *merge* combines. On a GPU both are kernels
+// that take KernelArgs by value; on the host both have the type HostKernelFn.
+// Their grids have one dimension, and they are called once for each block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,11 +59,11 @@ struct KernelArgs {
   const int32_t *positions;
   /// `paging<contiguous>`: first key row of each request, [B + 1].
   const int32_t *keyOffsets;
-  /// Unnormalised partial outputs, float
-  /// [B, kvHeads, splits, paddedRows, D]; used when splits > 1.
+  /// Unnormalised partial outputs, float [slots of parts, kvHeads, paddedRows,
+  /// D]; null if there is no merge.
   float *partialOutput;
   /// Running maximum (in log2 units) and sum of each partial row, float
-  /// [B, kvHeads, splits, 2, paddedRows]; used when splits > 1.
+  /// [slots of parts, kvHeads, 2, paddedRows]; null if there is no merge.
   float *partialStats;
   /// `sink`: the logit of each query head, [queryHeads].
   const float *sinks;
@@ -76,20 +77,26 @@ struct KernelArgs {
   int64_t valueHeadStride;
   int64_t tableStride;
   int32_t batch;
-  /// Splits of the keys in this launch: the x extent of the sweep's grid.
-  int32_t splits;
+  /// Items of one kv head in this launch, at least one a request; the sweep has
+  /// a block for each of them, kv head and row block. What exceeds the parts
+  /// that the lengths give rise to is idle.
+  int32_t items;
+  /// Blocks that run at once; with a split of fixed count or size instead the
+  /// most parts of a request.
+  int32_t slots;
+  /// Blocks of the merge, which share the rows to merge.
+  int32_t mergeBlocks;
   /// Upper bound of a request's keys, block included. A longer device-side
   /// length is clamped to it, so that the table is never read past its end.
   int32_t maxKeys;
   /// Pages in the pool (a bound for copies that need one), 0 if unknown.
   int32_t poolPages;
 };
-static_assert(sizeof(KernelArgs) == 15 * 8 + 9 * 8 + 4 * 4,
+static_assert(sizeof(KernelArgs) == 15 * 8 + 9 * 8 + 6 * 4,
               "the parameter block has no padding");
 
-/// A host kernel: executes block (x, y, z) of the grid.
-using HostKernelFn = void (*)(const KernelArgs *args, int32_t x, int32_t y,
-                              int32_t z);
+/// A host kernel: executes block x of the grid.
+using HostKernelFn = void (*)(const KernelArgs *args, int32_t x);
 
 /// Element types of tensors in memory.
 enum class Element { BFloat16, Float16 };
@@ -160,10 +167,10 @@ struct KernelInfo {
   int32_t rowBlocks = 1;
   /// Times the keys are read: rowBlocks of the sweep.
   int32_t sweeps = 1;
-  /// Keys of one tile; splits are multiples of it.
+  /// Keys of one tile; parts of a request are whole tiles.
   int32_t keyTile = 0;
   SplitPolicy splitPolicy = SplitPolicy::Auto;
-  /// Count of splits or keys per split, as the policy says.
+  /// Parts of a request or keys of a part, as the policy says.
   int32_t splitValue = 0;
   /// Launch facts. Host kernels have one thread and no shared memory.
   int32_t threads = 1;

@@ -29,7 +29,7 @@ def TilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
   let summary = "Turn plans into programs over key tiles";
   let description = [{
     Plan to tiles. Beside each planned `attn.kernel` stand two programs: the
-    sweep, a loop over the key tiles of one split, and the merge. The range of
+    sweep, a loop over the key tiles of one part, and the merge. The range of
     tiles, the tiles that need a mask, the split and the softmax policy are
     ordinary operations here, so every lowering runs the same decisions.
   }];

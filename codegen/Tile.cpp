@@ -1,12 +1,13 @@
 //===- Tile.cpp - attn-tile -----------------------------------------------===//
 //
-// Plan to tiles. The sweep is one loop over the key tiles of a split:
+// Plan to tiles. The sweep is one loop over the key tiles of a part:
 //
-//   first, last tile of the request  <- lengths, window, causality
-//   first, last tile of the split    <- split id
+//   first, last tile of a request  <- lengths, window, causality
+//   request, part of how many      <- attn.item, by the tiles of all requests
+//   first, last tile of the part
 //   for t: K = load, S = Q K^T, mask if some row does not see all of t,
 //          (P, alpha, m, l) = softmax, V = load, O = alpha O + P V
-//   store the output, or the partial result if there are other splits
+//   store the output, or the partial result if there are other parts
 //
 // All of it is ordinary i32 arithmetic, so each lowering runs one decision.
 //
@@ -47,16 +48,13 @@ static void storeOutput(OpBuilder &b, KernelOp plan, ValueRange result) {
 
 namespace {
 
-/// Builds the sweep of one plan.
-class SweepBuilder {
+/// i32 arithmetic of a program.
+class ScalarBuilder {
 public:
-  SweepBuilder(ImplicitLocOpBuilder &b, KernelOp plan)
-      : b(b), plan(plan), shape(plan),
-        keyTile(plan.getScheduleOrDefault().getKeyTile()) {}
+  ScalarBuilder(ImplicitLocOpBuilder &b, KernelOp plan)
+      : b(b), plan(plan), keyTile(plan.getScheduleOrDefault().getKeyTile()) {}
 
-  void build();
-
-private:
+protected:
   Value constant(int64_t value) {
     return arith::ConstantIntOp::create(b, value, 32);
   }
@@ -70,6 +68,41 @@ private:
   Value is(CmpIPredicate predicate, Value l, Value r) {
     return arith::CmpIOp::create(b, predicate, l, r);
   }
+
+  bool causal() { return plan.getSees().getSuffix() == SuffixKind::Causal; }
+  bool windowed() { return plan.getSees().getPrefix() != PrefixKind::All; }
+  bool boundedRight() {
+    return plan.getSees().getPrefix() == PrefixKind::Symmetric && !causal();
+  }
+
+  ImplicitLocOpBuilder &b;
+  KernelOp plan;
+  int64_t keyTile;
+};
+
+/// Builds attn.item of one plan, which its sweep and its merge share.
+class ItemBuilder : ScalarBuilder {
+public:
+  using ScalarBuilder::ScalarBuilder;
+
+  ItemOp build();
+  /// The tiles of a part: [begin, end).
+  std::pair<Value, Value> tilesOfPart(ItemOp item);
+
+private:
+  std::pair<Value, Value> tilesOfRequest(Block &facts);
+  Value partsOfRequest(Value first, Value end);
+};
+
+/// Builds the sweep of one plan.
+class SweepBuilder : ScalarBuilder {
+public:
+  SweepBuilder(ImplicitLocOpBuilder &b, KernelOp plan)
+      : ScalarBuilder(b, plan), shape(plan) {}
+
+  void build();
+
+private:
   Value splat(float value, RankedTensorType type) {
     return arith::ConstantOp::create(
         b, DenseElementsAttr::get(type, b.getF32FloatAttr(value)));
@@ -78,43 +111,32 @@ private:
     return RankedTensorType::get(dims, element);
   }
 
-  bool causal() { return plan.getSees().getSuffix() == SuffixKind::Causal; }
-  bool windowed() { return plan.getSees().getPrefix() != PrefixKind::All; }
-  bool boundedRight() {
-    return plan.getSees().getPrefix() == PrefixKind::Symmetric && !causal();
-  }
-
-  std::pair<Value, Value> tilesOfRequest();
-  std::pair<Value, Value> tilesOfSplit();
   Value seenByAll(Value tile);
   SmallVector<Value> step(Value tile, Value query, ValueRange state);
 
-  ImplicitLocOpBuilder &b;
-  KernelOp plan;
   RowShape shape;
-  int64_t keyTile;
   RequestOp request;
 };
 
 } // namespace
 
 /// Tiles that hold a key some row sees: [first, end).
-std::pair<Value, Value> SweepBuilder::tilesOfRequest() {
+std::pair<Value, Value> ItemBuilder::tilesOfRequest(Block &facts) {
+  Value length = facts.getArgument(0), columns = facts.getArgument(2);
+  Value minPosition = facts.getArgument(3), maxPosition = facts.getArgument(4);
   Value zero = constant(0), one = constant(1), size = constant(keyTile);
   Value window = constant(plan.getSees().getWindow());
-  Value low = zero, high = request.getLength();
-  if (windowed()) {
-    Value oldest = sub(request.getMinPosition(), window);
-    low = larger(zero, add(oldest, one));
-  }
+  Value low = zero, high = length;
+  if (windowed())
+    low = larger(zero, add(sub(minPosition, window), one));
   if (causal())
-    high = smaller(high, add(request.getMaxPosition(), one));
+    high = smaller(high, add(maxPosition, one));
   if (boundedRight())
-    high = smaller(high, add(request.getMaxPosition(), window));
+    high = smaller(high, add(maxPosition, window));
   high = larger(high, zero);
   // A request without query tokens costs nothing, however long it is.
   if (plan.getQueryOrDefault().getColumns() != ColumnsKind::Uniform) {
-    Value some = is(CmpIPredicate::sgt, request.getColumns(), zero);
+    Value some = is(CmpIPredicate::sgt, columns, zero);
     high = arith::SelectOp::create(b, some, high, zero);
   }
   Value first = div(low, size);
@@ -122,24 +144,47 @@ std::pair<Value, Value> SweepBuilder::tilesOfRequest() {
   return {first, larger(first, end)};
 }
 
-/// The share of this block: [begin, end).
-std::pair<Value, Value> SweepBuilder::tilesOfSplit() {
-  std::pair<Value, Value> range = tilesOfRequest();
-  Value first = range.first, last = range.second;
-  auto id = SplitIdOp::create(b, b.getI32Type(), b.getI32Type());
+/// How many parts a request has if the plan says so, else null.
+Value ItemBuilder::partsOfRequest(Value first, Value end) {
+  SplitAttr split = plan.getSplitOrDefault();
+  Value one = constant(1);
+  if (split.getKind() == SplitKind::Auto)
+    return Value();
+  if (split.getKind() == SplitKind::Count)
+    return larger(one, smaller(sub(end, first), constant(split.getValue())));
+  // Pieces are counted from key 0: a row's pieces do not depend on others.
+  int64_t size = split.getValue() / keyTile;
+  Value above = div(add(end, constant(size - 1)), constant(size));
+  return larger(one, sub(above, div(first, constant(size))));
+}
+
+ItemOp ItemBuilder::build() {
+  SmallVector<Type> i32(6, b.getI32Type());
+  auto item = ItemOp::create(b, i32);
+  OpBuilder::InsertionGuard guard(b);
+  Block &facts = item.getTiles().emplaceBlock();
+  for (int i = 0; i < 5; ++i)
+    facts.addArgument(b.getI32Type(), b.getLoc());
+  b.setInsertionPointToStart(&facts);
+  auto [first, end] = tilesOfRequest(facts);
+  YieldTilesOp::create(b, first, end, partsOfRequest(first, end));
+  return item;
+}
+
+std::pair<Value, Value> ItemBuilder::tilesOfPart(ItemOp item) {
+  Value first = item.getFirst(), last = item.getEnd();
   SplitAttr split = plan.getSplitOrDefault();
   if (split.getKind() == SplitKind::Keys) {
-    // Pieces are counted from key 0: a row's pieces do not depend on others.
     Value size = constant(split.getValue() / keyTile);
-    Value begin = mul(id.getSplit(), size);
+    Value begin = mul(add(div(first, size), item.getPart()), size);
     Value end = smaller(add(begin, size), last);
     return {larger(begin, first), end};
   }
   Value tiles = sub(last, first);
   auto edge = [&](Value part) {
-    return add(first, div(mul(tiles, part), id.getSplits()));
+    return add(first, div(mul(tiles, part), item.getParts()));
   };
-  return {edge(id.getSplit()), edge(add(id.getSplit(), constant(1)))};
+  return {edge(item.getPart()), edge(add(item.getPart(), constant(1)))};
 }
 
 /// i1: every row sees every key of the tile.
@@ -200,8 +245,10 @@ SmallVector<Value> SweepBuilder::step(Value tile, Value query,
 void SweepBuilder::build() {
   int64_t rows = shape.rowsPerBlock, dim = plan.getHeads().getDim();
   SmallVector<Type> i32(5, b.getI32Type());
+  ItemBuilder items(b, plan);
+  ItemOp item = items.build();
   request = RequestOp::create(b, i32);
-  auto [begin, end] = tilesOfSplit();
+  auto [begin, end] = items.tilesOfPart(item);
 
   Value query = LoadQueryOp::create(
       b, tensor({rows, dim}, elementType(b, plan.getKeys())));
@@ -219,8 +266,7 @@ void SweepBuilder::build() {
     scf::YieldOp::create(b, next);
   }
 
-  auto id = SplitIdOp::create(b, b.getI32Type(), b.getI32Type());
-  Value alone = is(CmpIPredicate::eq, id.getSplits(), constant(1));
+  Value alone = is(CmpIPredicate::slt, item.getSlot(), constant(0));
   auto store = scf::IfOp::create(b, TypeRange(), alone,
                                  /*withElseRegion=*/true);
   OpBuilder inner = store.getThenBodyBuilder();
@@ -257,6 +303,7 @@ struct TilePass : tokentile::impl::TilePassBase<TilePass> {
 
       b.setInsertionPointToEnd(getOperation().getBody());
       beginProgram(b, plan, ProgramRole::Merge);
+      ItemBuilder(b, plan).build();
       auto stats = RankedTensorType::get({1}, b.getF32Type());
       auto row = RankedTensorType::get({1, plan.getValueDim()}, b.getF32Type());
       auto merged = MergePartialsOp::create(b, stats, stats, row);

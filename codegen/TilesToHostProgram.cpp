@@ -41,6 +41,7 @@ private:
   void emitLoopYield(scf::YieldOp yield, ArrayRef<TileBuffer> carried);
   LogicalResult emitBranch(Region &from, Region &to);
   void emitRequest(RequestOp op);
+  void emitItem(ItemOp op);
   void emitSoftmax(SoftmaxOp op);
 
   TileBuffer allocate(Value tile);
@@ -296,6 +297,15 @@ void ProgramEmitter::emitRequest(RequestOp op) {
       scalars.map(result, fact);
 }
 
+void ProgramEmitter::emitItem(ItemOp op) {
+  BlockContext &ctx = emit.ctx;
+  Value item[] = {ctx.request, ctx.part,      ctx.parts,
+                  ctx.slot,    ctx.firstTile, ctx.endTile};
+  for (auto [result, value] : llvm::zip(op->getResults(), item))
+    if (value)
+      scalars.map(result, value);
+}
+
 void ProgramEmitter::emitSoftmax(SoftmaxOp op) {
   Emitter::Softmax tiles;
   tiles.scores = read(op.getScores());
@@ -312,11 +322,7 @@ LogicalResult ProgramEmitter::emitTileOp(Operation *operation) {
   auto fresh = [&](Value tile) { return buffers[tile] = allocate(tile); };
   return TypeSwitch<Operation *, LogicalResult>(operation)
       .Case([&](RequestOp op) { return emitRequest(op), success(); })
-      .Case([&](SplitIdOp op) {
-        scalars.map(op.getSplit(), emit.ctx.split);
-        scalars.map(op.getSplits(), emit.ctx.splits);
-        return success();
-      })
+      .Case([&](ItemOp op) { return emitItem(op), success(); })
       .Case([&](LoadQueryOp op) {
         return emit.loadQuery(fresh(op.getResult())), success();
       })
@@ -378,19 +384,31 @@ LogicalResult tokentile::host::lowerToFunction(ProgramOp program) {
   OpBuilder builder(program);
   Location loc = program.getLoc();
   Type i32 = builder.getI32Type();
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(context),
-      {LLVM::LLVMPointerType::get(context), i32, i32, i32});
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                  {LLVM::LLVMPointerType::get(context), i32});
   auto function =
       LLVM::LLVMFuncOp::create(builder, loc, program.getSymName(), type);
   Block *entry = function.addEntryBlock(builder);
   HostBuilder h(loc, entry);
-  BlockContext ctx(h, loc, program, entry->getArgument(0),
-                   entry->getArgument(1), entry->getArgument(2),
-                   entry->getArgument(3), /*globalSpace=*/0);
+  LaneTeam alone;
+  BlockContext ctx(h, loc, program, entry->getArgument(0), alone,
+                   /*globalSpace=*/0);
   ProgramEmitter emitter(h, ctx);
-  if (failed(emitter.emitBlock(*program.getBody().begin())))
+  Value x = entry->getArgument(1);
+  LogicalResult result = success();
+  auto emit = [&] { result = emitter.emitBlock(*program.getBody().begin()); };
+  if (program.getRole() == ProgramRole::Sweep) {
+    h.branch(ctx.findItem(h, x), emit);
+  } else {
+    auto rows = scf::ForOp::create(h, x, ctx.countRows(h), ctx.rowStride(h));
+    OpBuilder::InsertionGuard guard(h);
+    h.setInsertionPoint(rows.getBody()->getTerminator());
+    h.branch(ctx.findRow(h, rows.getInductionVar()), emit);
+  }
+  if (failed(result))
     return failure();
+  h.setInsertionPointToEnd(entry);
   LLVM::ReturnOp::create(h, ValueRange());
   return success();
 }

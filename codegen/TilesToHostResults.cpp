@@ -104,11 +104,11 @@ void Emitter::storePartial(const Result &t) {
                           h.load(t.sum, zero, index)};
     for (int which : {0, 1})
       h.storeFloats(statistics[which],
-                    ctx.pointer(h, ctx.statsAddress(h, ctx.split, row, which)),
+                    ctx.pointer(h, ctx.statsAddress(h, ctx.slot, row, which)),
                     zero);
     Value some = h.compare(CmpFPredicate::UNE, statistics[1], h.f32(0));
     h.branch(some, [&] {
-      Value pointer = ctx.pointer(h, ctx.partialAddress(h, ctx.split, row));
+      Value pointer = ctx.pointer(h, ctx.partialAddress(h, ctx.slot, row));
       h.loop(columns, lanes, [&](Value column) {
         h.storeFloats(h.load(t.output, index, column, lanes), pointer, column);
       });
@@ -118,9 +118,12 @@ void Emitter::storePartial(const Result &t) {
 
 void Emitter::mergePartials(const Result &t) {
   int64_t columns = t.output.columns, lanes = HostBuilder::lanes(columns);
-  Value zero = h.i64(0), splits = h.toI64(ctx.splits);
-  auto statistic = [&](Value split, Value row, int which) {
-    Value at = ctx.pointer(h, ctx.statsAddress(h, h.toI32(split), row, which));
+  Value zero = h.i64(0), parts = h.toI64(ctx.parts);
+  auto slotOf = [&](Value part) -> Value {
+    return arith::AddIOp::create(h, ctx.slot, h.toI32(part));
+  };
+  auto statistic = [&](Value part, Value row, int which) {
+    Value at = ctx.pointer(h, ctx.statsAddress(h, slotOf(part), row, which));
     return h.loadFloats(at, zero, 1);
   };
   h.fill(t.output, h.f32(0));
@@ -130,24 +133,24 @@ void Emitter::mergePartials(const Result &t) {
       return h.compare(CmpFPredicate::UNE, sum, h.f32(0));
     };
     Value max =
-        h.fold(splits, 1, h.f32(-infinity), [&](Value split, ValueRange best) {
+        h.fold(parts, 1, h.f32(-infinity), [&](Value part, ValueRange best) {
           Value higher =
-              arith::MaxNumFOp::create(h, best[0], statistic(split, row, 0));
-          Value some = contributes(statistic(split, row, 1));
+              arith::MaxNumFOp::create(h, best[0], statistic(part, row, 0));
+          Value some = contributes(statistic(part, row, 1));
           return SmallVector<Value>{h.select(some, higher, best[0])};
         })[0];
     h.store(max, t.max, zero, index);
     h.store(h.f32(0), t.sum, zero, index);
-    h.loop(splits, 1, [&](Value split) {
-      Value sum = statistic(split, row, 1);
+    h.loop(parts, 1, [&](Value part) {
+      Value sum = statistic(part, row, 1);
       h.branch(contributes(sum), [&] {
         Value weight =
-            h.exp2(arith::SubFOp::create(h, statistic(split, row, 0), max));
+            h.exp2(arith::SubFOp::create(h, statistic(part, row, 0), max));
         Value total = h.load(t.sum, zero, index);
         h.store(h.multiplyAdd(weight, sum, total), t.sum, zero, index);
         Value weights = h.broadcast(weight, lanes);
         Value pointer =
-            ctx.pointer(h, ctx.partialAddress(h, h.toI32(split), row));
+            ctx.pointer(h, ctx.partialAddress(h, slotOf(part), row));
         h.loop(columns, lanes, [&](Value column) {
           Value o = h.loadFloats(pointer, column, lanes);
           Value before = h.load(t.output, index, column, lanes);

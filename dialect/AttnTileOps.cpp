@@ -40,6 +40,28 @@ LogicalResult MergePartialsOp::verify() {
   return verifyPartial(getOperation(), getMax(), getSum(), getOutput());
 }
 
+LogicalResult ItemOp::verifyRegions() {
+  Type i32 = IntegerType::get(getContext(), 32);
+  SmallVector<Type> facts(5, i32);
+  Block &block = getTiles().front();
+  if (block.getArgumentTypes() != TypeRange(facts)) // C71
+    return emitOpError() << "expected a region of five i32, got ("
+                         << block.getArgumentTypes() << ")";
+  if (block.empty() || !isa<YieldTilesOp>(block.back())) // C72
+    return emitOpError() << "expected a region that ends in "
+                            "'attn.yield_tiles'";
+  for (Operation &op : block)
+    if (op.getNumRegions() || !isMemoryEffectFree(&op) ||
+        isa<RequestOp>(op)) // C73
+      return op.emitOpError() << "expected only scalars of a request inside "
+                                 "'attn.item'";
+  auto program = getOperation()->getParentOfType<ProgramOp>();
+  auto items = program.getBody().getOps<ItemOp>();
+  if ((*this)->getParentOp() != program || *items.begin() != *this) // C74
+    return emitOpError() << "expected once, and not nested in a program";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Tiles that meet
 //===----------------------------------------------------------------------===//

@@ -40,8 +40,9 @@ def Attn_ProgramOp : Attn_Op<"program", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the sweep or the merge of a planned kernel";
   let description = [{
-    Runs once for each block of the grid: (split, kv head and row block,
-    request) for a sweep, (row, kv head, request) for a merge. `of` names the
+    A sweep runs once for each part of each request (`attn.item`), kv head and
+    row block; a merge once for each row and kv head of each request that has
+    several parts. Which block does which is the launch's affair. `of` names the
     plan, in the same module, from which storages and strides are read.
 
     Example:
@@ -86,20 +87,60 @@ def Attn_RequestOp : Attn_ProgramPart<"request", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Attn_SplitIdOp : Attn_ProgramPart<"split_id", [Pure]> {
-  let summary = "which split of how many this block sweeps";
+def Attn_ItemOp : Attn_ProgramPart<"item", [SingleBlock, IsolatedFromAbove]> {
+  let summary = "which part of which request this run of the program has";
   let description = [{
-    `split` counts from 0 to `splits - 1`. How many keys that makes is the
-    program's own arithmetic.
+    The region says which tiles of keys some row of a request sees: from
+    `length`, `context`, `columns` and the smallest and largest position, as
+    `attn.request` gives them, to `attn.yield_tiles`. It is evaluated for every
+    request of a launch; from that all blocks conclude, each by itself, into how
+    many parts a request is divided and who has which.
+
+    `part` counts from 0 to `parts - 1`; the request has tiles `first` to `end`,
+    and which of them the part has is the program's own arithmetic. Of a request
+    with several parts, part `p` leaves its partial result at workspace slot
+    `slot`, which is `p` behind that of part 0. In a merge `part` is 0. The slot
+    of a request with one part, which leaves none, is `-1 - request`.
+
+    A request has the parts that `attn.yield_tiles` says. If it says none, they
+    follow from the lengths of all requests: at most one a tile, at least one,
+    and one if dividing does not pay. A program without this operation runs
+    once for each request.
 
     Example:
 
     ```mlir
-    %split, %splits = attn.split_id
+    %request, %part, %parts, %slot, %first, %end = attn.item {
+    ^bb0(%length: i32, %context: i32, %columns: i32, %oldest: i32, %newest: i32):
+      %c0 = arith.constant 0 : i32
+      %c64 = arith.constant 64 : i32
+      %tiles = arith.ceildivui %length, %c64 : i32
+      attn.yield_tiles %c0 to %tiles
+    }
     ```
   }];
-  let results = (outs I32:$split, I32:$splits);
-  let assemblyFormat = "attr-dict";
+  let results = (outs I32:$request, I32:$part, I32:$parts, I32:$slot,
+                      I32:$first, I32:$end);
+  let regions = (region SizedRegion<1>:$tiles);
+  let assemblyFormat = "$tiles attr-dict";
+  let hasRegionVerifier = 1;
+}
+
+def Attn_YieldTilesOp : Attn_Op<"yield_tiles", [
+    Pure, Terminator, HasParent<"ItemOp">]> {
+  let summary = "tiles of keys that some row of a request sees";
+  let description = [{
+    Ends the region of `attn.item`: the request has tiles `first` to `end`,
+    `end` excluded and not below `first`, and exactly `parts` parts if given.
+
+    Example:
+
+    ```mlir
+    attn.yield_tiles %first to %end in %parts
+    ```
+  }];
+  let arguments = (ins I32:$first, I32:$end, Optional<I32>:$parts);
+  let assemblyFormat = "$first `to` $end (`in` $parts^)? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//
@@ -164,12 +205,13 @@ def Attn_LoadTileOp : Attn_ProgramPart<"load_tile"> {
 }
 
 def Attn_StoreResultOp : Attn_ProgramPart<"store_result"> {
-  let summary = "writes the output rows, or the partial result of a split";
+  let summary = "writes the output rows, or the partial result of a part";
   let description = [{
     Without `partial`: output row = `output / sum` (or what the spec says of an
     empty row), zero for masked columns, and the log-sum-exp if asked for.
-    With `partial`: the three tensors as they are, to the workspace; an output
-    whose sum is zero is left unwritten and must not be read.
+    With `partial`: the three tensors as they are, to the slot of `attn.item` in
+    the workspace; an output whose sum is zero is left unwritten and must not be
+    read.
 
     Example:
 
@@ -188,9 +230,9 @@ def Attn_StoreResultOp : Attn_ProgramPart<"store_result"> {
 }
 
 def Attn_MergePartialsOp : Attn_ProgramPart<"merge_partials"> {
-  let summary = "combines the partial results of all splits of one row";
+  let summary = "combines the partial results of all parts of one row";
   let description = [{
-    max = max_s m_s; sum = sum_s 2^(m_s - max) l_s; output likewise. Splits are
+    max = max_p m_p; sum = sum_p 2^(m_p - max) l_p; output likewise. Parts are
     added in the same order on every run.
 
     Example:

@@ -120,13 +120,13 @@ private:
     if (Status status = owner.bind(); !status.ok())
       return status;
     CUstream handle = static_cast<CudaStream &>(stream).handle();
-    stream.tally().kernelLaunches += plan.splits > 1 ? 2 : 1;
+    stream.tally().kernelLaunches += plan.work.merges() ? 2 : 1;
     // The driver reads the block before the launch returns.
     void *params[] = {const_cast<KernelArgs *>(&args)};
     if (Status status = launchFunction(
             owner.driver(), sweep, plan.sweepGrid, {info().threads, 1, 1},
             info().sharedBytes, handle, params, /*overlap=*/false);
-        !status.ok() || plan.splits == 1)
+        !status.ok() || !plan.work.merges())
       return status;
     // From sm_90 on the merge contains griddepcontrol.wait.
     return launchFunction(owner.driver(), merge, plan.mergeGrid,

@@ -60,14 +60,11 @@ private:
   std::vector<HostCommand> commands;
 };
 
-/// Calls `function` for each block of `grid`, in parallel.
+/// Calls `function` for each block of `grid`, which extends along x, in
+/// parallel.
 void runGrid(ThreadPool &pool, HostKernelFn function, Extent grid,
              const KernelArgs &args) {
-  pool.forEach(int64_t(grid.x) * grid.y * grid.z, [&](int64_t block) {
-    int64_t row = block / grid.x;
-    function(&args, int32_t(block % grid.x), int32_t(row % grid.y),
-             int32_t(row / grid.y));
-  });
+  pool.forEach(grid.x, [&](int64_t block) { function(&args, int32_t(block)); });
 }
 
 class HostKernel final : public Kernel {
@@ -85,7 +82,7 @@ private:
         [&pool = pool, sweep = sweep, merge = merge, code = code, args,
          sweepGrid = plan.sweepGrid, mergeGrid = plan.mergeGrid] {
           runGrid(pool, sweep, sweepGrid, args);
-          if (args.splits > 1)
+          if (args.mergeBlocks > 0)
             runGrid(pool, merge, mergeGrid, args);
         });
   }

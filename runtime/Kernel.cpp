@@ -12,10 +12,28 @@ Kernel::~Kernel() = default;
 
 namespace {
 
-/// The y and z extents of a CUDA grid.
-constexpr int64_t maxGridYZ = 65535;
-/// More partial results than this cost the merge more than they save.
-constexpr int64_t maxAutoSplits = 256;
+/// Requests of a launch.
+constexpr int64_t maxBatch = 65535;
+/// The x extent of a CUDA grid.
+constexpr int64_t maxGrid = std::numeric_limits<int32_t>::max();
+/// More partial results of a request than this cost the merge more than they
+/// save.
+constexpr int64_t maxAutoParts = 256;
+/// Requests of a batch that have no more tiles are not worth a merge.
+constexpr int64_t maxWholeTiles = 4;
+/// Tiles of a request, and of all kv heads of all, up to which a device can
+/// divide them: its quotients are exact, and its costs fit 32 bits.
+constexpr int64_t maxDividedTiles = int64_t(1) << 18;
+constexpr int64_t maxTilesInAll = int64_t(1) << 28;
+/// A batch is divided more finely than into one part for each block at a time,
+/// down to so many tiles on average and at most into so many: more parts are
+/// more even, but where they are not needed their blocks are idle, and each
+/// round of those takes time.
+constexpr int64_t leastMeanTiles = 8;
+constexpr int64_t mostRounds = 3;
+/// Blocks that share the rows of a batch; which are to be merged is known on
+/// the device alone.
+constexpr int64_t mergeBlocksPerMultiprocessor = 8;
 
 /// Sums and alignment of sizes up to this stay within int64_t.
 constexpr int64_t maxWorkspaceBytes = int64_t(1) << 62;
@@ -84,24 +102,55 @@ Status tokentile::checkLoadable(const KernelInfo &info,
   return checkFacts(info);
 }
 
-int32_t tokentile::chooseSplits(const KernelInfo &info, const Bounds &bounds,
-                                int32_t multiprocessors) {
-  switch (info.splitPolicy) {
-  case SplitPolicy::Count:
-    return info.splitValue;
-  case SplitPolicy::Keys:
-    return int32_t(ceilDiv(bounds.keys, info.splitValue));
-  case SplitPolicy::Auto:
-    break;
-  }
+/// Tiles of one request that some row sees, at most.
+static int64_t mostTiles(const KernelInfo &info, const Bounds &bounds) {
   int64_t visible = bounds.keys;
   if (info.window > 0)
     visible = std::min(visible,
                        int64_t(info.window) * 2 + info.tokens + info.keyTile);
-  int64_t blocks = int64_t(info.kvHeads) * info.rowBlocks * bounds.batch;
-  int64_t fill = int64_t(multiprocessors) / blocks;
-  int64_t most = std::min(ceilDiv(visible, info.keyTile), maxAutoSplits);
-  return int32_t(std::clamp<int64_t>(fill, 1, most));
+  return ceilDiv(visible, info.keyTile);
+}
+
+/// Items and partial results of one kv head; may be too many for a launch.
+static std::pair<int64_t, int64_t>
+countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
+  int64_t batch = bounds.batch, tiles = mostTiles(info, bounds);
+  if (info.splitPolicy != SplitPolicy::Auto)
+    return {batch * slots, slots > 1 ? batch * slots : 0};
+  int64_t heads = int64_t(info.kvHeads) * info.rowBlocks;
+  int64_t atOnce = std::max<int64_t>(1, slots / heads);
+  if (batch == 1) {
+    int64_t parts = std::min({atOnce, tiles, maxAutoParts});
+    return {parts, parts > 1 ? parts : 0};
+  }
+  if (tiles <= maxWholeTiles || tiles > maxDividedTiles ||
+      tiles * batch > maxTilesInAll / heads)
+    return {batch, 0};
+  int64_t parts =
+      std::clamp(tiles * batch / leastMeanTiles, atOnce, mostRounds * atOnce);
+  // Of requests with several parts each has less than two for each share of
+  // tiles, and one more than its shares at most.
+  return {batch + parts, std::min(2 * parts, batch + parts)};
+}
+
+WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
+                             int32_t multiprocessors) {
+  WorkPlan work;
+  work.slots = multiprocessors;
+  if (info.splitPolicy == SplitPolicy::Count)
+    work.slots = info.splitValue;
+  if (info.splitPolicy == SplitPolicy::Keys)
+    work.slots = int32_t(ceilDiv(bounds.keys, info.splitValue));
+  auto [items, partials] = countItems(info, bounds, work.slots);
+  work.items = int32_t(std::min(items, maxGrid));
+  work.partials = partials;
+  if (work.merges()) {
+    int64_t rows = int64_t(info.rows) * info.kvHeads;
+    int64_t most = mergeBlocksPerMultiprocessor * int64_t(multiprocessors);
+    work.mergeBlocks =
+        int32_t(bounds.batch == 1 ? rows : std::min(rows * bounds.batch, most));
+  }
+  return work;
 }
 
 int32_t tokentile::spreadMergeBytes(const KernelInfo &info, int64_t blocks,
@@ -116,30 +165,25 @@ int32_t tokentile::spreadMergeBytes(const KernelInfo &info, int64_t blocks,
 }
 
 /// Fails if the partial results of a launch exceed maxWorkspaceBytes.
-static Status checkWorkspace(const KernelInfo &info, int64_t batch,
-                             int64_t splits) {
+static Status checkWorkspace(const KernelInfo &info, int64_t partials) {
   // Two floats are the statistics of a row.
   int64_t left =
       maxWorkspaceBytes / int64_t(sizeof(float)) / (int64_t(info.headDim) + 2);
   for (int64_t factor :
-       {batch, int64_t(info.kvHeads), splits, int64_t(info.paddedRows)})
+       {partials, int64_t(info.kvHeads), int64_t(info.paddedRows)})
     left /= factor;
   if (left > 0)
     return Status();
   return Status(StatusCode::OutOfRange,
-                "batch " + std::to_string(batch) + ", kvHeads " +
-                    std::to_string(info.kvHeads) + " and splits " +
-                    std::to_string(splits) +
-                    " make a workspace of more than 2^62 bytes; a smaller "
-                    "batch or fewer splits work");
+                "kvHeads " + std::to_string(info.kvHeads) + " and " +
+                    std::to_string(partials) +
+                    " partial results make a workspace of more than 2^62 "
+                    "bytes; a smaller batch or fewer parts work");
 }
 
-Workspace tokentile::workspaceOf(const KernelInfo &info, int32_t batch,
-                                 int32_t splits) {
+Workspace tokentile::workspaceOf(const KernelInfo &info, int64_t partials) {
   Workspace workspace;
-  if (splits == 1)
-    return workspace;
-  int64_t rows = int64_t(batch) * info.kvHeads * splits * info.paddedRows;
+  int64_t rows = partials * info.kvHeads * info.paddedRows;
   workspace.statsOffset =
       alignTo256(rows * info.headDim * int64_t(sizeof(float)));
   workspace.bytes =
@@ -149,36 +193,35 @@ Workspace tokentile::workspaceOf(const KernelInfo &info, int32_t batch,
 
 StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   const KernelInfo &info = kernel.info();
-  if (bounds.batch < 1 || bounds.batch > maxGridYZ)
-    return outOfRange("batch", bounds.batch, maxGridYZ);
+  if (bounds.batch < 1 || bounds.batch > maxBatch)
+    return outOfRange("batch", bounds.batch, maxBatch);
   if (bounds.keys < 1)
     return outOfRange("keys", bounds.keys, std::numeric_limits<int32_t>::max());
   int64_t heads = int64_t(info.kvHeads) * info.rowBlocks;
-  if (heads > maxGridYZ)
-    return outOfRange("kvHeads * rowBlocks", heads, maxGridYZ);
+  if (heads > maxGrid / bounds.batch)
+    return outOfRange("kvHeads * rowBlocks", heads, maxGrid / bounds.batch);
 
   Plan plan;
   plan.kernel = &kernel;
   plan.bounds = bounds;
-  plan.splits =
-      chooseSplits(info, bounds, kernel.device().facts().multiprocessors);
-  // A split's first tile is tiles * split / splits in 32 bits.
+  plan.work = planWork(info, bounds, kernel.device().facts().multiprocessors);
+  if (plan.work.items > maxGrid / heads)
+    return outOfRange("batch * parts", plan.work.items, maxGrid / heads);
+  // A part's first tile is tiles * part / parts in 32 bits.
   int64_t tiles = ceilDiv(bounds.keys, info.keyTile);
   constexpr int64_t most = std::numeric_limits<uint32_t>::max();
-  if (info.splitPolicy != SplitPolicy::Keys && tiles * plan.splits > most)
-    return outOfRange("splits", plan.splits, most / tiles);
-  plan.sweepGrid = {plan.splits, int32_t(heads), bounds.batch};
-  plan.mergeGrid = {info.rows, info.kvHeads, bounds.batch};
-  if (plan.splits > 1) {
-    int64_t blocks = int64_t(info.rows) * info.kvHeads * bounds.batch;
-    plan.mergeSharedBytes =
-        spreadMergeBytes(info, blocks, kernel.device().facts());
-    if (Status status = checkWorkspace(info, bounds.batch, plan.splits);
-        !status.ok())
-      return status;
-    Workspace workspace = workspaceOf(info, bounds.batch, plan.splits);
-    plan.statsOffset = workspace.statsOffset;
-    plan.workspaceBytes = workspace.bytes;
-  }
+  if (info.splitPolicy == SplitPolicy::Count && tiles * plan.work.slots > most)
+    return outOfRange("split count", plan.work.slots, most / tiles);
+  plan.sweepGrid = {int32_t(plan.work.items * heads), 1, 1};
+  if (!plan.work.merges())
+    return plan;
+  plan.mergeGrid = {plan.work.mergeBlocks, 1, 1};
+  plan.mergeSharedBytes =
+      spreadMergeBytes(info, plan.work.mergeBlocks, kernel.device().facts());
+  if (Status status = checkWorkspace(info, plan.work.partials); !status.ok())
+    return status;
+  Workspace workspace = workspaceOf(info, plan.work.partials);
+  plan.statsOffset = workspace.statsOffset;
+  plan.workspaceBytes = workspace.bytes;
   return plan;
 }

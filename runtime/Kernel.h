@@ -48,7 +48,7 @@ public:
 private:
   friend Status launch(const Plan &plan, const LaunchArgs &args,
                        Stream &stream);
-  /// Queues the sweep and, if `plan.splits` > 1, the merge.
+  /// Queues the sweep and, if `plan.work.merges()`, the merge.
   virtual Status enqueue(const Plan &plan, const KernelArgs &args,
                          Stream &stream) const = 0;
 
@@ -64,21 +64,45 @@ struct Bounds {
   int32_t keys = 0;
 };
 
+/// Into how much work launches are divided. The division itself is the
+/// device's, by the lengths that it finds (codegen/README.md).
+struct WorkPlan {
+  /// Items of one kv head and row block: blocks of the sweep that may have
+  /// something to do.
+  int32_t items = 1;
+  /// Blocks that run at once; with a split of fixed count or size the most
+  /// parts of a request.
+  int32_t slots = 1;
+  /// Partial results of one kv head, at most; 0 if no request can have several
+  /// parts.
+  int64_t partials = 0;
+  /// Blocks of the merge, 0 without one.
+  int32_t mergeBlocks = 0;
+
+  bool merges() const { return partials > 0; }
+};
+
+/// The work of launches within `bounds` on a device of so many
+/// multiprocessors, each of which holds a block.
+/// REQUIRES: bounds.batch > 0 and bounds.keys > 0.
+WorkPlan planWork(const KernelInfo &info, const Bounds &bounds,
+                  int32_t multiprocessors);
+
 /// How one kernel is launched within given bounds. A plain value; the kernel
 /// must outlive it.
 struct Plan {
   const Kernel *kernel = nullptr;
   Bounds bounds;
-  int32_t splits = 1;
-  /// (splits, kvHeads * rowBlocks, batch).
+  WorkPlan work;
+  /// items * kvHeads * rowBlocks blocks.
   Extent sweepGrid;
-  /// (rows, kvHeads, batch); launched only if splits > 1.
+  /// work.mergeBlocks blocks, which share the rows of divided requests.
   Extent mergeGrid;
   /// Dynamic shared memory of a merge block, in bytes. It starts while the
   /// sweep's last blocks end; asking for more than it uses keeps the first free
   /// multiprocessors from taking all of its blocks.
   int32_t mergeSharedBytes = 0;
-  /// Workspace of one launch in flight, in bytes; 0 with one split. Partial
+  /// Workspace of one launch in flight, in bytes; 0 without a merge. Partial
   /// outputs lie at its start, partial statistics at `statsOffset`, both
   /// 256-byte aligned relative to the start.
   int64_t workspaceBytes = 0;
@@ -86,24 +110,17 @@ struct Plan {
 };
 
 /// The workspace of one launch: partial outputs, then partial statistics at
-/// `statsOffset`, `bytes` in all; nothing with one split.
+/// `statsOffset`, `bytes` in all; nothing without partial results.
 struct Workspace {
   int64_t statsOffset = 0;
   int64_t bytes = 0;
 };
-Workspace workspaceOf(const KernelInfo &info, int32_t batch, int32_t splits);
+Workspace workspaceOf(const KernelInfo &info, int64_t partials);
 
 /// Shared memory that lets no multiprocessor hold more than its share of
 /// `blocks` merge blocks, at least what the kernel needs.
 int32_t spreadMergeBytes(const KernelInfo &info, int64_t blocks,
                          const DeviceFacts &facts);
-
-/// The number of splits for `bounds` on a device of so many multiprocessors.
-/// Auto fills the multiprocessors with a block each, but makes no more splits
-/// than there are tiles of visible keys, and no more than 256.
-/// REQUIRES: bounds.batch > 0 and bounds.keys > 0.
-int32_t chooseSplits(const KernelInfo &info, const Bounds &bounds,
-                     int32_t multiprocessors);
 
 /// Plans launches within `bounds`. OutOfRange, naming the axis and the limit,
 /// if the bounds are not positive or exceed what a grid can hold.

@@ -146,7 +146,7 @@ StatusOr<KernelArgs> makeKernelArgs(const Plan &plan, const LaunchArgs &args) {
   out.positions = args.positions;
   out.keyOffsets = args.keyOffsets;
   out.sinks = args.sinks;
-  if (plan.splits > 1) {
+  if (plan.work.merges()) {
     char *workspace = static_cast<char *>(args.workspace);
     out.partialOutput = reinterpret_cast<float *>(workspace);
     out.partialStats = reinterpret_cast<float *>(workspace + plan.statsOffset);
@@ -161,7 +161,9 @@ StatusOr<KernelArgs> makeKernelArgs(const Plan &plan, const LaunchArgs &args) {
   out.valueHeadStride = args.valueHeadStride;
   out.tableStride = args.tableStride;
   out.batch = plan.bounds.batch;
-  out.splits = plan.splits;
+  out.items = plan.work.items;
+  out.slots = plan.work.slots;
+  out.mergeBlocks = plan.work.mergeBlocks;
   out.maxKeys = plan.bounds.keys;
   out.poolPages = args.poolPages;
 

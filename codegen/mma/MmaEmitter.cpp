@@ -34,11 +34,16 @@ bool tokentile::mergeIsDependent(KernelOp plan) {
 
 LogicalResult MmaEmitter::emit() {
   Type i32 = b.getI32Type();
-  Value x = NVVM::BlockIdXOp::create(b, i32);
-  Value y = NVVM::BlockIdYOp::create(b, i32);
-  Value z = NVVM::BlockIdZOp::create(b, i32);
-  block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, x, y, z,
+  block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, team,
                                          /*globalSpace=*/1);
+  Value busy = block->findItem(b, NVVM::BlockIdXOp::create(b, i32));
+  LogicalResult result = success();
+  b.when(busy, [&] { result = emitItem(); });
+  return result;
+}
+
+LogicalResult MmaEmitter::emitItem() {
+  Type i32 = b.getI32Type();
   thread = NVVM::ThreadIdXOp::create(b, i32);
   lane = b.rem(thread, layout::kWarp);
   warp = b.div(thread, layout::kWarp);
@@ -83,7 +88,7 @@ LogicalResult MmaEmitter::emitOp(Operation &op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<scf::ForOp>([&](auto loop) { return emitFor(loop); })
       .Case<scf::IfOp>([&](auto branch) { return emitIf(branch); })
-      .Case<RequestOp, SplitIdOp, CopyQueryOp, LookupPagesOp, AsyncCopyOp,
+      .Case<RequestOp, ItemOp, CopyQueryOp, LookupPagesOp, AsyncCopyOp,
             AsyncWaitOp, ViewOp, ReadQueryOp, ScoresOp, AccumulateOp, MaskOp,
             SoftmaxOp, ReduceWarpsOp, AddSinkOp, StoreResultOp, AgreeMaxOp,
             ShareOp, AgreeSumOp>([&](auto known) {
@@ -203,9 +208,13 @@ void MmaEmitter::emit(RequestOp op) {
   map[op.getMaxPosition()] = {block->maxPosition};
 }
 
-void MmaEmitter::emit(SplitIdOp op) {
-  map[op.getSplit()] = {block->split};
-  map[op.getSplits()] = {block->splits};
+void MmaEmitter::emit(ItemOp op) {
+  map[op.getRequest()] = {block->request};
+  map[op.getPart()] = {block->part};
+  map[op.getParts()] = {block->parts};
+  map[op.getSlot()] = {block->slot};
+  map[op.getFirst()] = {block->firstTile};
+  map[op.getEnd()] = {block->endTile};
 }
 
 MmaEmitter::Operand MmaEmitter::operand(int64_t columns, Value firstRow,

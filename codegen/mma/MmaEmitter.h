@@ -13,6 +13,7 @@
 #include "codegen/Layout.h"
 #include "codegen/Schedule.h"
 #include "codegen/mma/Lane.h"
+#include "codegen/mma/WarpTeam.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -31,6 +32,7 @@ public:
 private:
   using Value = mlir::Value;
 
+  mlir::LogicalResult emitItem();
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation &op);
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
@@ -39,7 +41,7 @@ private:
   void emitSplat(mlir::arith::ConstantOp op);
 
   void emit(attn::RequestOp op);
-  void emit(attn::SplitIdOp op);
+  void emit(attn::ItemOp op);
   // MmaCopies.cpp
   void emit(attn::CopyQueryOp op);
   void emit(attn::LookupPagesOp op);
@@ -119,6 +121,7 @@ private:
   Value args, shared;
   MmaSchedule mma;
   int64_t keyTile, dim;
+  WarpTeam team;
   std::unique_ptr<BlockContext> block;
   llvm::DenseMap<Value, Registers> map;
 

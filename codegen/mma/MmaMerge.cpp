@@ -1,9 +1,9 @@
 //===- MmaMerge.cpp - The merge of one row --------------------------------===//
 //
-// One block merges one row. Every warp finds the row's maximum over all splits
-// (a lane for each split); then groups of threads, one thread for four
-// dimensions, take the splits in turn, and the groups' sums meet in shared
-// memory in a fixed order.
+// A block merges one row after another, of requests that have several parts.
+// Every warp finds the row's maximum over all parts (a lane for each part);
+// then groups of threads, one thread for four dimensions, take the parts in
+// turn, and the groups' sums meet in shared memory in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace tokentile::attn;
 
 /// Dimensions of one thread: four floats make one 16-byte load.
 static constexpr int64_t kDims = 4;
-/// Groups of threads that share the splits of a row.
+/// Groups of threads that share the parts of a row.
 static constexpr int64_t kGroups = 8;
 /// Loads of one thread in flight.
 static constexpr int64_t kUnroll = 4;
@@ -38,16 +38,9 @@ public:
       : b(b), plan(program.getPlan()), shared(shared),
         perRow(plan.getValueDim() / kDims),
         addsSink(!program.getBody().getOps<AddSinkOp>().empty()) {
-    Type i32 = b.getI32Type();
-    // The partial results of the sweep before this launch must be complete.
-    if (mergeIsDependent(plan))
-      NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
-    Value x = NVVM::BlockIdXOp::create(b, i32);
-    Value y = NVVM::BlockIdYOp::create(b, i32);
-    Value z = NVVM::BlockIdZOp::create(b, i32);
-    block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, x, y,
-                                           z, /*globalSpace=*/1);
-    thread = NVVM::ThreadIdXOp::create(b, i32);
+    block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, team,
+                                           /*globalSpace=*/1);
+    thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
     lane = b.rem(thread, layout::kWarp);
     group = b.div(thread, perRow);
     column = b.rem(thread, perRow);
@@ -56,12 +49,18 @@ public:
   void emit();
 
 private:
-  Value stat(Value split, int which) {
-    Value at = block->statsAddress(b, split, block->firstRow, which);
-    return b.load(b.getF32Type(), b.global(at));
+  /// Bytes from a part's rows of `columns` floats to the next part's.
+  int64_t partStride(int64_t columns) {
+    return plan.getHeads().getKv() * block->shape.paddedRows() * columns * 4;
   }
+  Value stat(Value part, int which) {
+    Value at = b.add(firstStats, b.mul(b.extend(part), partStride(2)));
+    int64_t behind = which * block->shape.paddedRows() * 4;
+    return b.load(b.getF32Type(), b.offset(b.global(at), behind));
+  }
+  void mergeRow();
   void findMaximum();
-  Registers sumSplits();
+  Registers sumParts();
   Registers meet(Registers partial);
   void store(ArrayRef<Value> output);
 
@@ -70,8 +69,11 @@ private:
   Value shared;
   int64_t perRow;
   bool addsSink;
+  WarpTeam team;
   std::unique_ptr<BlockContext> block;
   Value thread, lane, group, column;
+  /// The row's maximum, and this thread's four dimensions, of part 0.
+  Value firstStats, firstOutput;
   Value max, reference, sum;
 };
 
@@ -81,45 +83,42 @@ void MergeEmitter::findMaximum() {
   const int64_t all[] = {1, 2, 4, 8, 16};
   Value step = b.i32(layout::kWarp);
   Registers found =
-      b.loop(lane, block->splits, step, {b.f32(-INFINITY)},
-             [&](Value split, ValueRange carried) {
-               return Registers{b.largerf(carried[0], stat(split, 0))};
+      b.loop(lane, block->parts, step, {b.f32(-INFINITY)},
+             [&](Value part, ValueRange carried) {
+               return Registers{b.largerf(carried[0], stat(part, 0))};
              });
   max = b.maxOver(found[0], all);
   Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
                                       b.f32(-INFINITY));
   reference = b.select(empty, b.f32(0), max);
-  found = b.loop(lane, block->splits, step, {b.f32(0)},
-                 [&](Value split, ValueRange carried) {
-                   Value weight = b.exp2(b.subf(stat(split, 0), reference));
-                   return Registers{b.fma(weight, stat(split, 1), carried[0])};
+  found = b.loop(lane, block->parts, step, {b.f32(0)},
+                 [&](Value part, ValueRange carried) {
+                   Value weight = b.exp2(b.subf(stat(part, 0), reference));
+                   return Registers{b.fma(weight, stat(part, 1), carried[0])};
                  });
   sum = b.sumOver(found[0], all);
 }
 
-/// This group's weighted sum over its splits, for this thread's dimensions.
-Registers MergeEmitter::sumSplits() {
+/// This group's weighted sum over its parts, for this thread's dimensions.
+Registers MergeEmitter::sumParts() {
   Type four = b.vector(kDims, b.getF32Type());
-  Value bytes = b.extend(b.shiftLeft(column, 4));
   return b.loop(
-      group, block->splits, b.i32(kGroups * kUnroll),
-      Registers(kDims, b.f32(0)), [&](Value first, ValueRange carried) {
-        // All loads first, so that they are in flight together. A split
+      group, block->parts, b.i32(kGroups * kUnroll), Registers(kDims, b.f32(0)),
+      [&](Value first, ValueRange carried) {
+        // All loads first, so that they are in flight together. A part
         // without a sum has no output: its memory is not read.
         Registers weights, loaded;
         for (int64_t u = 0; u < kUnroll; ++u) {
-          Value split = b.add(first, u * kGroups);
-          Value inside = b.is(Lane::Predicate::slt, split, block->splits);
-          Value safe = b.select(inside, split, first);
+          Value part = b.add(first, u * kGroups);
+          Value inside = b.is(Lane::Predicate::slt, part, block->parts);
+          Value safe = b.select(inside, part, first);
           Value some = b.both(inside, b.isPositive(stat(safe, 1)));
           Value weight = b.exp2(b.subf(stat(safe, 0), reference));
           weights.push_back(b.select(some, weight, b.f32(0)));
-          Value address = block->partialAddress(b, safe, block->firstRow);
+          int64_t stride = partStride(plan.getValueDim());
+          Value address = b.add(firstOutput, b.mul(b.extend(safe), stride));
           loaded.push_back(b.choose(
-              some,
-              [&] {
-                return Registers{b.load(four, b.global(b.add(address, bytes)))};
-              },
+              some, [&] { return Registers{b.load(four, b.global(address))}; },
               [&] {
                 Value none = b.f32(0);
                 return Registers{b.gather({none, none, none, none})};
@@ -185,9 +184,28 @@ void MergeEmitter::store(ArrayRef<Value> output) {
   });
 }
 
-void MergeEmitter::emit() {
+void MergeEmitter::mergeRow() {
+  firstStats = block->statsAddress(b, block->slot, block->firstRow, 0);
+  firstOutput = b.add(block->partialAddress(b, block->slot, block->firstRow),
+                      b.extend(b.shiftLeft(column, 4)));
   findMaximum();
-  store(meet(sumSplits()));
+  store(meet(sumParts()));
+  // The next row's sums go where these lie.
+  b.barrier();
+}
+
+void MergeEmitter::emit() {
+  // Lengths were complete before the sweep began; its results must be waited
+  // for, also by a block that has no row: nothing behind this launch may begin
+  // before the sweep has ended.
+  Value rows = block->countRows(b);
+  if (mergeIsDependent(plan))
+    NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
+  Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
+  b.loop(x, rows, block->rowStride(b), {}, [&](Value row, ValueRange) {
+    b.when(block->findRow(b, row), [&] { mergeRow(); });
+    return Registers();
+  });
 }
 
 void tokentile::emitMerge(Lane &b, ProgramOp program, Value args,

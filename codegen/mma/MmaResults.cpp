@@ -160,13 +160,13 @@ void MmaEmitter::storePartial(StoreResultOp op, ArrayRef<Value> sum) {
   first = b.both(first, b.is(Lane::Predicate::eq, keyWarp, b.i32(0)));
   for (int64_t r = 0; r < laneRows(); ++r) {
     b.when(first, [&] {
-      Value at = block->statsAddress(b, block->split, row[r], 0);
+      Value at = block->statsAddress(b, block->slot, row[r], 0);
       b.store(registers(op.getMax())[r], b.global(at));
-      at = block->statsAddress(b, block->split, row[r], 1);
+      at = block->statsAddress(b, block->slot, row[r], 1);
       b.store(sum[r], b.global(at));
     });
     b.when(b.isPositive(sum[r]), [&] {
-      Value address = block->partialAddress(b, block->split, row[r]);
+      Value address = block->partialAddress(b, block->slot, row[r]);
       Value at = b.global(b.add(address, sliceOffset(4)));
       int64_t start = firstRegister(r, dimsPerWarp());
       for (int64_t i = 0; i < dimsPerWarp() / 8; ++i) {

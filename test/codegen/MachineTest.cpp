@@ -158,7 +158,7 @@ KernelArgs Tensors::args(const Problem &problem, const KernelInfo &info) {
   args.keyHeadStride = args.valueHeadStride = kPage * dim * 2;
   args.tableStride = table.size();
   args.batch = 1;
-  args.splits = 1;
+  args.items = args.slots = 1;
   args.maxKeys = problem.length;
   return args;
 }
@@ -187,8 +187,8 @@ void MachineTest::expectMeans(const Problem &problem) {
   Tensors tensors(problem, info);
   KernelArgs args = tensors.args(problem, info);
   LaneOptions options = tensors.options(info);
-  for (int y = 0; y < info.rowBlocks; ++y) {
-    auto report = executeBlock(sweep, args, 0, y, 0, options);
+  for (int x = 0; x < info.rowBlocks; ++x) {
+    auto report = executeBlock(sweep, args, x, 0, 0, options);
     ASSERT_TRUE(bool(report)) << llvm::toString(report.takeError());
     EXPECT_EQ(report->poisonReads, 0);
     EXPECT_EQ(report->ldmatrixConflicts, 0);

@@ -134,7 +134,7 @@ void MeetTest::runSweep(int splits, bool descendingWarps) {
   args.keyHeadStride = args.valueHeadStride = kPage * dim * 2;
   args.tableStride = kPages;
   args.batch = 1;
-  args.splits = splits;
+  args.items = args.slots = splits;
   args.maxKeys = kKeys;
 
   LaneOptions options;

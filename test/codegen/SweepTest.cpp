@@ -1,8 +1,9 @@
 //===- SweepTest.cpp - Keys are read once ---------------------------------===//
 //
-// Runs the tiles-level program of every block of a launch, but for the
-// mathematics, and counts the tiles it loads: each split's range, each plane,
-// each row block. What a sweep requests is what its rows see.
+// Runs the tiles-level program of every part of a request, but for the
+// mathematics, and counts the tiles it loads: each part's range, each plane,
+// each row block. What a sweep requests is what its rows see. Who gets which
+// part is in ItemsTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,12 +41,17 @@ struct Loads {
 /// Runs the scalars and the control flow of one block's sweep.
 class Interpreter {
 public:
-  Interpreter(ProgramOp program, Request request, int64_t split, int64_t splits,
+  /// `parts` is what the lengths of all requests came to, if they decide.
+  Interpreter(ProgramOp program, Request request, int64_t part, int64_t parts,
               Loads &loads)
-      : program(program), request(request), split(split), splits(splits),
+      : program(program), request(request), part(part), parts(parts),
         loads(loads) {}
 
-  void run() { runBlock(program.getBody().front()); }
+  /// Returns how many parts there are.
+  int64_t run() {
+    runBlock(program.getBody().front());
+    return parts;
+  }
 
 private:
   void set(Value value, int64_t number) {
@@ -59,12 +65,20 @@ private:
     for (Operation &op : block)
       runOp(op);
   }
+  void setFacts(ValueRange facts) {
+    int64_t context = request.context();
+    int64_t numbers[] = {request.length, context, request.columns, context,
+                         context + request.columns - 1};
+    for (auto [value, number] : llvm::zip(facts, numbers))
+      set(value, number);
+  }
+  void runItem(ItemOp item);
   void runOp(Operation &op);
   void fold(Operation &op);
 
   ProgramOp program;
   Request request;
-  int64_t split, splits;
+  int64_t part, parts;
   Loads &loads;
   llvm::DenseMap<Value, Attribute> scalars;
 };
@@ -87,16 +101,25 @@ void Interpreter::fold(Operation &op) {
                                  : cast<Attribute>(results[0]);
 }
 
+void Interpreter::runItem(ItemOp item) {
+  Block &region = item.getTiles().front();
+  setFacts(region.getArguments());
+  runBlock(region);
+  auto yield = cast<YieldTilesOp>(region.getTerminator());
+  if (Value fixed = yield.getParts())
+    parts = get(fixed);
+  set(item.getFirst(), get(yield.getFirst()));
+  set(item.getEnd(), get(yield.getEnd()));
+  set(item.getPart(), part);
+  set(item.getParts(), parts);
+  set(item.getSlot(), parts == 1 ? -1 : part);
+}
+
 void Interpreter::runOp(Operation &op) {
   if (auto facts = dyn_cast<RequestOp>(op)) {
-    set(facts.getLength(), request.length);
-    set(facts.getContext(), request.context());
-    set(facts.getColumns(), request.columns);
-    set(facts.getMinPosition(), request.context());
-    set(facts.getMaxPosition(), request.context() + request.columns - 1);
-  } else if (auto id = dyn_cast<SplitIdOp>(op)) {
-    set(id.getSplit(), split);
-    set(id.getSplits(), splits);
+    setFacts(facts.getResults());
+  } else if (auto item = dyn_cast<ItemOp>(op)) {
+    runItem(item);
   } else if (auto load = dyn_cast<LoadTileOp>(op)) {
     bool values = load.getPlane() == Plane::Values;
     auto type = cast<RankedTensorType>(load.getResult().getType());
@@ -134,11 +157,11 @@ protected:
   }
 
   /// Loads of all blocks of one kv head of one request.
-  Loads launch(Request request, int64_t splits) {
+  Loads launch(Request request, int64_t parts) {
     Loads loads;
     for (int64_t block = 0; block < info.rowBlocks; ++block)
-      for (int64_t split = 0; split < splits; ++split)
-        Interpreter(sweep, request, split, splits, loads).run();
+      for (int64_t part = 0, count = parts; part < count; ++part)
+        count = Interpreter(sweep, request, part, parts, loads).run();
     return loads;
   }
 
@@ -160,8 +183,8 @@ protected:
 
   /// Every key that is seen lies in a tile that is loaded `sweeps` times, and
   /// no tile is loaded otherwise.
-  void expectSweeps(Request request, int64_t splits, int64_t sweeps) {
-    Loads loads = launch(request, splits);
+  void expectSweeps(Request request, int64_t parts, int64_t sweeps) {
+    Loads loads = launch(request, parts);
     std::map<int64_t, int64_t> expected;
     std::vector<bool> keys = seen(request);
     for (int64_t k = 0; k < request.length; ++k)
@@ -195,9 +218,9 @@ TEST_F(SweepTest, OneSweepRequestsWhatRowsSee) {
       spec.tokens = tokens;
       plan(spec);
       ASSERT_EQ(info.sweeps, 1);
-      for (int64_t splits : {1, 7, 132}) {
+      for (int64_t parts : {1, 7, 132}) {
         Request request{20000, tokens};
-        Loads loads = launch(request, splits);
+        Loads loads = launch(request, parts);
         double unique = double(request.length) * spec.dim * 2;
         for (int plane : {0, 1}) {
           EXPECT_GE(loads.bytes[plane], unique);
@@ -224,18 +247,18 @@ TEST_F(SweepTest, TwoRowBlocksReadTheKeysTwice) {
   expectSweeps(request, 16, 2);
 }
 
-TEST_F(SweepTest, EverySplitOfEveryMaskLoadsItsTilesOnce) {
+TEST_F(SweepTest, EveryPartOfEveryMaskLoadsItsTilesOnce) {
   for (const char *sees : kSees)
     for (const char *chip : {"sm_90a", "host"}) {
       Spec spec;
       spec.sees = sees;
       plan(spec, chip);
-      for (int64_t splits : {1, 2, 3, 50})
+      for (int64_t parts : {1, 2, 3, 50})
         for (int64_t length : {16, 17, 63, 64, 65, 700, 2111, 2112}) {
           SCOPED_TRACE(std::string(sees) + ", length " +
-                       std::to_string(length) + ", splits " +
-                       std::to_string(splits));
-          expectSweeps({length, 16}, splits, 1);
+                       std::to_string(length) + ", parts " +
+                       std::to_string(parts));
+          expectSweeps({length, 16}, parts, 1);
         }
     }
 }
@@ -248,8 +271,7 @@ TEST_F(SweepTest, PiecesOfKeysLoadEachTileOnce) {
     plan(spec);
     for (int64_t length : {16, 255, 256, 257, 2111}) {
       SCOPED_TRACE(std::string(sees) + ", length " + std::to_string(length));
-      // The launch has pieces for the longest request, so some are empty.
-      expectSweeps({length, 16}, 2112 / 256 + 1, 1);
+      expectSweeps({length, 16}, /*parts=*/1, 1);
     }
   }
 }
@@ -259,8 +281,8 @@ TEST_F(SweepTest, APieceOfKeysDependsOnItsRequestAlone) {
   spec.rest = "split<keys of 256>";
   plan(spec);
   Loads few, many;
-  Interpreter(sweep, {2048, 16}, 3, 8, few).run();
-  Interpreter(sweep, {2048, 16}, 3, 100, many).run();
+  EXPECT_EQ(Interpreter(sweep, {2048, 16}, 3, 8, few).run(), 8);
+  EXPECT_EQ(Interpreter(sweep, {2048, 16}, 3, 100, many).run(), 8);
   EXPECT_EQ(few.tiles[0], many.tiles[0]);
   EXPECT_EQ(few.tiles[0].begin()->first * info.keyTile, 3 * 256);
 }
@@ -273,8 +295,8 @@ TEST_F(SweepTest, RequestWithoutTokensLoadsNothing) {
       spec.rest =
           std::string("query<bf16 token_major columns ") + columns + ">";
       plan(spec);
-      for (int64_t splits : {1, 4}) {
-        Loads loads = launch({5000, 0}, splits);
+      for (int64_t parts : {1, 4}) {
+        Loads loads = launch({5000, 0}, parts);
         EXPECT_EQ(loads.bytes[0] + loads.bytes[1], 0) << sees;
       }
     }
@@ -286,8 +308,8 @@ TEST_F(SweepTest, EmptyRequestLoadsNothing) {
     spec.sees = sees;
     spec.rest = "query<bf16 token_major columns counted lengths total>";
     plan(spec);
-    for (int64_t splits : {1, 4}) {
-      Loads loads = launch({0, 0}, splits);
+    for (int64_t parts : {1, 4}) {
+      Loads loads = launch({0, 0}, parts);
       EXPECT_EQ(loads.bytes[0] + loads.bytes[1], 0) << sees;
     }
   }

@@ -25,7 +25,7 @@ attn.kernel @no_loop heads<4 over 2, dim 64> tokens<2>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // expected-error @below {{'attn.program' op expected keys and values loaded in one loop}}
 attn.program @no_loop_sweep role<sweep> of @no_loop {
-  %split, %splits = attn.split_id
+  %split = arith.constant 0 : i32
   %pages = attn.lookup_pages %split : tensor<2xi32>
   %k = attn.load_tile plane<keys> of %split through %pages : tensor<2xi32> -> tensor<32x64xbf16>
   %v = attn.load_tile plane<values> of %split through %pages : tensor<2xi32> -> tensor<32x64xbf16>

@@ -21,7 +21,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // CHECK: gpu.module @small_module [#nvvm.target<{{.*}}chip = "sm_90a", features = "+ptx80">]
 // CHECK: llvm.mlir.global external @tokentile_shared() {addr_space = 3 : i32, alignment = 1024 : i64}
 // CHECK-LABEL: llvm.func @small_sweep
-// CHECK-SAME: llvm.byval = !llvm.array<208 x i8>, nvvm.grid_constant
+// CHECK-SAME: llvm.byval = !llvm.array<216 x i8>, nvvm.grid_constant
 // CHECK-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 32>
 
 // Four steps of depth, for each two pairs of eight keys, then two steps of 16
@@ -63,10 +63,13 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // COPY: nvvm.cp.async.commit.group
 // COPY: nvvm.mma.sync
 
-// The length of a request bounds what is read. It is clamped before the block's
+// A warp finds the block's item: two sums over all requests, six numbers of the
+// best share, one sum over the requests of a warp and three of the item. Then
+// the length of the request bounds what is read. It is clamped before the block's
 // rows are added: a length near 2^31 would become none. No lookup passes the
 // last page.
 // ZERO-LABEL: llvm.func @small_sweep
+// ZERO-COUNT-12: nvvm.redux.sync
 // ZERO: %[[GIVEN:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i32
 // ZERO: %[[BELOW:.*]] = arith.minsi %[[GIVEN]], %[[BOUND:.*]] : i32
 // ZERO: %[[CLAMPED:.*]] = arith.maxsi %[[BELOW]], %c0_i32
@@ -85,15 +88,18 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // ZERO: %[[BYTES:.*]] = arith.select %[[LIVE]], %c16_i32, %c0_i32
 // ZERO: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg, %[[BYTES]]
 
-// The merge: eight groups of 16 threads, which wait for the sweep they depend
-// on before they read anything, and meet in shared memory once.
+// The merge: eight groups of 16 threads. They find out from the lengths which
+// requests are divided, wait for the sweep before they read what it left, and
+// meet in shared memory, row after row.
 // CHECK-LABEL: llvm.func @small_merge
 // CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128>
 // CHECK-NOT: nvvm.minctasm
+// CHECK-COUNT-8: nvvm.redux.sync
+// CHECK-NOT: -> f32
 // CHECK: nvvm.griddepcontrol wait
-// CHECK-NOT: llvm.load
 // CHECK: nvvm.read.ptx.sreg.ctaid.x
-// CHECK-COUNT-1: nvvm.barrier
+// CHECK: scf.for
+// CHECK-COUNT-2: nvvm.barrier
 // CHECK-NOT: nvvm.barrier
 
 // Keys of a dense block come from its own segment, past the context; only the
@@ -103,6 +109,7 @@ attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16> block<dense>
     schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @dense_sweep
+// CHECK-COUNT-12: nvvm.redux.sync
 // CHECK: %[[ALL:.*]] = arith.addi %{{.*}}, %c2_i32
 // CHECK: %[[LENGTH:.*]] = arith.minsi %[[ALL]], %{{.*}}
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[LENGTH]], %c2_i32

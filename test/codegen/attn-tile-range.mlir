@@ -1,5 +1,4 @@
-// Which tiles a request and a split have, and which need no mask, by what rows
-// see. Tiles are of 32 keys.
+// Which tiles a request has, and which need no mask, by what rows see. Tiles are of 32 keys.
 //
 // RUN: ninfer-opt %s -attn-tile -cse -canonicalize | FileCheck %s
 
@@ -8,12 +7,14 @@ attn.kernel @all_causal heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @all_causal_sweep
-// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
+// CHECK: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %[[MIN:.*]]: i32, %[[MAX:.*]]: i32):
 // CHECK: %[[NEXT:.*]] = arith.addi %[[MAX]], %c1_i32
 // CHECK: %[[SEEN:.*]] = arith.minsi %[[LENGTH]], %[[NEXT]]
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[SEEN]], %c0_i32
 // CHECK: %[[UP:.*]] = arith.addi %[[HIGH]], %c31_i32
 // CHECK: %[[END:.*]] = arith.divui %[[UP]], %c32_i32
+// CHECK: attn.yield_tiles
+// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: scf.for
 // CHECK: %[[LAST:.*]] = arith.addi %{{.*}}, %c31_i32
 // CHECK: %[[HELD:.*]] = arith.cmpi slt, %[[LAST]], %[[LENGTH]]
@@ -26,9 +27,11 @@ attn.kernel @all_bidirectional heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @all_bidirectional_sweep
-// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
+// CHECK: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %[[MIN:.*]]: i32, %[[MAX:.*]]: i32):
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[LENGTH]], %c0_i32
 // CHECK: %[[UP:.*]] = arith.addi %[[HIGH]], %c31_i32
+// CHECK: attn.yield_tiles
+// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: scf.for
 // CHECK: %[[LAST:.*]] = arith.addi %{{.*}}, %c31_i32
 // CHECK: %[[HELD:.*]] = arith.cmpi slt, %[[LAST]], %[[LENGTH]]
@@ -41,7 +44,7 @@ attn.kernel @left_causal heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @left_causal_sweep
-// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
+// CHECK: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %[[MIN:.*]]: i32, %[[MAX:.*]]: i32):
 // CHECK: %[[OLDEST:.*]] = arith.addi %[[MIN]], %c-99_i32
 // CHECK: %[[LOW:.*]] = arith.maxsi %[[OLDEST]], %c0_i32
 // CHECK: %[[NEXT:.*]] = arith.addi %[[MAX]], %c1_i32
@@ -49,6 +52,8 @@ attn.kernel @left_causal heads<4 over 2, dim 64> tokens<2>
 // CHECK: %[[FIRST:.*]] = arith.divui %[[LOW]], %c32_i32
 // CHECK: %[[UP:.*]] = arith.divui %{{.*}}, %c32_i32
 // CHECK: %[[END:.*]] = arith.maxsi %[[FIRST]], %[[UP]]
+// CHECK: attn.yield_tiles
+// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: scf.for %[[T:[a-z0-9]+]] =
 // CHECK: %[[KEY:.*]] = arith.muli %[[T]], %c32_i32
 // CHECK: %[[GONE:.*]] = arith.subi %[[MAX]], %c100_i32
@@ -62,11 +67,13 @@ attn.kernel @left_bidirectional heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @left_bidirectional_sweep
-// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
+// CHECK: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %[[MIN:.*]]: i32, %[[MAX:.*]]: i32):
 // CHECK: %[[OLDEST:.*]] = arith.addi %[[MIN]], %c-99_i32
 // CHECK: %[[LOW:.*]] = arith.maxsi %[[OLDEST]], %c0_i32
 // CHECK: arith.maxsi %[[LENGTH]], %c0_i32
 // CHECK-NOT: arith.minsi
+// CHECK: attn.yield_tiles
+// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: scf.for
 // CHECK: arith.subi %[[MAX]], %c100_i32
 // CHECK-NOT: arith.addi %[[MIN]]
@@ -78,11 +85,13 @@ attn.kernel @symmetric_bidirectional heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @symmetric_bidirectional_sweep
-// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
+// CHECK: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %[[MIN:.*]]: i32, %[[MAX:.*]]: i32):
 // CHECK: %[[OLDEST:.*]] = arith.addi %[[MIN]], %c-99_i32
 // CHECK: %[[LOW:.*]] = arith.maxsi %[[OLDEST]], %c0_i32
 // CHECK: %[[NEXT:.*]] = arith.addi %[[MAX]], %c100_i32
 // CHECK: arith.minsi %[[LENGTH]], %[[NEXT]]
+// CHECK: attn.yield_tiles
+// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: scf.for
 // CHECK: %[[LAST:.*]] = arith.addi %{{.*}}, %c31_i32
 // CHECK: %[[GONE:.*]] = arith.subi %[[MAX]], %c100_i32
@@ -98,10 +107,12 @@ attn.kernel @symmetric_causal heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @symmetric_causal_sweep
-// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
+// CHECK: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %[[MIN:.*]]: i32, %[[MAX:.*]]: i32):
 // CHECK: %[[NEXT:.*]] = arith.addi %[[MAX]], %c1_i32
 // CHECK: arith.minsi %[[LENGTH]], %[[NEXT]]
 // CHECK-NOT: arith.addi %[[MAX]], %c100_i32
+// CHECK: attn.yield_tiles
+// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %[[MIN:.*]], %[[MAX:.*]] = attn.request
 // CHECK: scf.for
 // CHECK-NOT: arith.addi %[[MIN]], %c100_i32
 // CHECK: scf.if

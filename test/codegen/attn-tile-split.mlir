@@ -1,18 +1,19 @@
-// How a request's tiles are divided among the splits of a launch. Tiles are of
-// 32 keys.
+// Into how many parts a request is divided, and which tiles a part has. Tiles
+// are of 32 keys.
 //
 // RUN: ninfer-opt %s -attn-tile -cse -canonicalize | FileCheck %s
 
-// Automatic and counted splits divide the tiles evenly: split i of n has tiles
-// first + tiles * i / n to first + tiles * (i + 1) / n.
+// By default the lengths of all requests decide. Parts are even: part i of n
+// has tiles first + tiles * i / n to first + tiles * (i + 1) / n.
 attn.kernel @split_auto heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<auto>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_auto_sweep
-// CHECK: %[[FIRST:.*]] = arith.divui %{{.*}}, %c32_i32
-// CHECK: %[[END:.*]] = arith.maxsi %[[FIRST]], %{{.*}}
-// CHECK: %[[I:.*]], %[[N:.*]] = attn.split_id
+// CHECK: %{{.*}}, %[[I:.*]], %[[N:.*]], %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
+// CHECK: %[[LOW:.*]] = arith.divui %{{.*}}, %c32_i32
+// CHECK: %[[HIGH:.*]] = arith.maxsi %[[LOW]], %{{.*}}
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]]{{$}}
 // CHECK: %[[TILES:.*]] = arith.subi %[[END]], %[[FIRST]]
 // CHECK: %[[BELOW:.*]] = arith.muli %[[TILES]], %[[I]]
 // CHECK: %[[SKIPPED:.*]] = arith.divui %[[BELOW]], %[[N]]
@@ -28,9 +29,13 @@ attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16> split<count of 3>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_count_sweep
-// CHECK: %[[FIRST:.*]] = arith.divui %{{.*}}, %c32_i32
-// CHECK: %[[END:.*]] = arith.maxsi %[[FIRST]], %{{.*}}
-// CHECK: %[[I:.*]], %[[N:.*]] = attn.split_id
+// CHECK: %{{.*}}, %[[I:.*]], %[[N:.*]], %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
+// CHECK: %[[LOW:.*]] = arith.divui %{{.*}}, %c32_i32
+// CHECK: %[[HIGH:.*]] = arith.maxsi %[[LOW]], %{{.*}}
+// CHECK: %[[ALL:.*]] = arith.subi %[[HIGH]], %[[LOW]]
+// CHECK: %[[FEW:.*]] = arith.minsi %[[ALL]], %c3_i32
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[FEW]], %c1_i32
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]]
 // CHECK: %[[TILES:.*]] = arith.subi %[[END]], %[[FIRST]]
 // CHECK: %[[BELOW:.*]] = arith.muli %[[TILES]], %[[I]]
 // CHECK: %[[SKIPPED:.*]] = arith.divui %[[BELOW]], %[[N]]
@@ -41,17 +46,25 @@ attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
 // CHECK: %[[TO:.*]] = arith.addi %[[FIRST]], %[[DONE]]
 // CHECK: scf.for %{{.*}} = %[[FROM]] to %[[TO]] step %c1_i32
 
-// Pieces of 96 keys are counted from key 0, whatever the window hides: a piece
-// that ends before the window has no tiles.
+// Pieces of 96 keys are counted from key 0, whatever the window hides: part 0
+// has what is left of the first piece that some row sees.
 attn.kernel @split_keys heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<keys of 96>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_keys_sweep
-// CHECK: %[[FIRST:.*]] = arith.divui %{{.*}}, %c32_i32
-// CHECK: %[[END:.*]] = arith.maxsi %[[FIRST]], %{{.*}}
-// CHECK: %[[I:.*]], %{{.*}} = attn.split_id
-// CHECK: %[[BEGIN:.*]] = arith.muli %[[I]], %c3_i32
+// CHECK: %{{.*}}, %[[I:.*]], %{{.*}}, %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
+// CHECK: %[[LOW:.*]] = arith.divui %{{.*}}, %c32_i32
+// CHECK: %[[HIGH:.*]] = arith.maxsi %[[LOW]], %{{.*}}
+// CHECK: %[[UP:.*]] = arith.addi %[[HIGH]], %c2_i32
+// CHECK: %[[ABOVE:.*]] = arith.divui %[[UP]], %c3_i32
+// CHECK: %[[BELOW:.*]] = arith.divui %[[LOW]], %c3_i32
+// CHECK: %[[PIECES:.*]] = arith.subi %[[ABOVE]], %[[BELOW]]
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[PIECES]], %c1_i32
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]]
+// CHECK: %[[SKIPPED:.*]] = arith.divui %[[FIRST]], %c3_i32
+// CHECK: %[[J:.*]] = arith.addi %[[SKIPPED]], %[[I]]
+// CHECK: %[[BEGIN:.*]] = arith.muli %[[J]], %c3_i32
 // CHECK: %[[PIECE:.*]] = arith.addi %[[BEGIN]], %c3_i32
 // CHECK: %[[TO:.*]] = arith.minsi %[[PIECE]], %[[END]]
 // CHECK: %[[FROM:.*]] = arith.maxsi %[[BEGIN]], %[[FIRST]]
@@ -64,7 +77,7 @@ attn.kernel @request_without_tokens_costs_nothing heads<4 over 2, dim 64> tokens
     query<bf16 token_major columns counted>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @request_without_tokens_costs_nothing_sweep
-// CHECK: %[[LENGTH:.*]], %{{.*}}, %[[COLUMNS:.*]], %{{.*}}, %{{.*}} = attn.request
+// CHECK: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %{{.*}}: i32, %{{.*}}: i32):
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[LENGTH]], %c0_i32
 // CHECK: %[[SOME:.*]] = arith.cmpi sgt, %[[COLUMNS]], %c0_i32
 // CHECK: %[[KEYS:.*]] = arith.select %[[SOME]], %[[HIGH]], %c0_i32

@@ -11,8 +11,9 @@ attn.kernel @sweep heads<24 over 4, dim 256> tokens<16>
     paging<page_major page 16>
     schedule<mma chip "sm_90a" key_tile 64 row_warps 6 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @sweep_sweep role<sweep> of @sweep
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[SLOT:.*]], %{{.*}}, %{{.*}} = attn.item {
+// CHECK: attn.yield_tiles
 // CHECK: %[[LENGTH:.*]], %{{.*}}, %{{.*}}, %[[OLDEST:.*]], %{{.*}} = attn.request
-// CHECK: %[[SPLIT:.*]], %[[SPLITS:.*]] = attn.split_id
 // CHECK: %[[Q:.*]] = attn.load_query : tensor<96x256xbf16>
 // CHECK-NOT: attn.load_tile
 // CHECK: %[[LOOP:.*]]:3 = scf.for %[[T:[a-z0-9]+]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}})
@@ -35,7 +36,7 @@ attn.kernel @sweep heads<24 over 4, dim 256> tokens<16>
 // CHECK: %[[O1:.*]] = attn.accumulate %[[O]], %[[ALPHA]], %[[P]], %[[V]]
 // CHECK: scf.yield %[[M1]], %[[L1]], %[[O1]]
 // CHECK-NOT: attn.load_tile
-// CHECK: %[[ALONE:.*]] = arith.cmpi eq, %[[SPLITS]], %c1_i32
+// CHECK: %[[ALONE:.*]] = arith.cmpi slt, %[[SLOT]], %c0_i32
 // CHECK-NEXT: scf.if %[[ALONE]] {
 // CHECK-NEXT: attn.store_result %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2 :
 // CHECK-NEXT: } else {
@@ -43,6 +44,9 @@ attn.kernel @sweep heads<24 over 4, dim 256> tokens<16>
 
 // The merge of one row is the same for every plan.
 // CHECK-LABEL: attn.program @sweep_merge role<merge> of @sweep
+// CHECK-NEXT: attn.item
+// CHECK: attn.yield_tiles
+// CHECK-NEXT: }
 // CHECK-NEXT: %[[MM:.*]], %[[ML:.*]], %[[MO:.*]] = attn.merge_partials : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
 // CHECK-NEXT: attn.store_result %[[MM]], %[[ML]], %[[MO]] :
 
@@ -54,13 +58,15 @@ attn.kernel @sink heads<4 over 2, dim 64> tokens<2>
 // CHECK-LABEL: attn.program @sink_sweep
 // CHECK: %[[LOOP:.*]]:3 = scf.for
 // CHECK-NOT: attn.add_sink
-// CHECK: arith.cmpi eq, %{{.*}}, %c1_i32
+// CHECK: arith.cmpi slt, %{{.*}}, %c0_i32
 // CHECK-NEXT: scf.if
 // CHECK-NEXT: %[[M:.*]], %[[L:.*]], %[[O:.*]] = attn.add_sink %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2 :
 // CHECK-NEXT: attn.store_result %[[M]], %[[L]], %[[O]] :
 // CHECK-NEXT: } else {
 // CHECK-NEXT: attn.store_result %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2 partial :
 // CHECK-LABEL: attn.program @sink_merge
+// CHECK: attn.yield_tiles
+// CHECK-NEXT: }
 // CHECK-NEXT: %[[MM:.*]], %[[ML:.*]], %[[MO:.*]] = attn.merge_partials
 // CHECK-NEXT: %[[SM:.*]], %[[SL:.*]], %[[SO:.*]] = attn.add_sink %[[MM]], %[[ML]], %[[MO]] :
 // CHECK-NEXT: attn.store_result %[[SM]], %[[SL]], %[[SO]] :

@@ -6,9 +6,9 @@
 
 attn.kernel @k heads<4 over 2, dim 64> tokens<2> sees<prefix all, suffix causal> keys<bf16> values<fp16> paging<page_major page 16> schedule<host chip "host" key_tile 32>
 // CHECK-NOT: attn.
-// CHECK: llvm.func @k_sweep(%{{.*}}: !llvm.ptr, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32)
+// CHECK: llvm.func @k_sweep(%{{.*}}: !llvm.ptr, %{{.*}}: i32)
 // CANON-LABEL: llvm.func @k_sweep
-// CANON-SAME: (%[[ARGS:.*]]: !llvm.ptr, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32)
+// CANON-SAME: (%[[ARGS:.*]]: !llvm.ptr, %{{.*}}: i32)
 attn.program @k_sweep role<sweep> of @k {
   %length, %context, %columns, %first, %last = attn.request
   %c0 = arith.constant 0 : i32
@@ -71,9 +71,13 @@ attn.program @k_sweep role<sweep> of @k {
   attn.store_result %m, %l, %o : tensor<4xf32>, tensor<4xf32>, tensor<4x64xf32>
 }
 
-// A split without keys wrote no output, so none is read.
+// A part without keys wrote no output, so none is read.
 // CANON-LABEL: llvm.func @k_merge
 attn.program @k_merge role<merge> of @k {
+  %request, %part, %parts, %slot, %first, %end = attn.item {
+  ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
+    attn.yield_tiles %c to %n in %n
+  }
   // CANON: %[[ADDS:.*]] = arith.cmpf une, %{{.*}}, %{{.*}} : f32
   // CANON: arith.select %[[ADDS]]
   // CANON: %[[SOME:.*]] = arith.cmpf une, %{{.*}}, %{{.*}} : f32

@@ -19,7 +19,7 @@ attn.kernel @k heads<8 over 4, dim 128> tokens<16>
 
 // CHECK-LABEL: attn.program @k_sweep
 attn.program @k_sweep role<sweep> of @k {
-  %split, %splits = attn.split_id
+  %split = arith.constant 0 : i32
   %m = arith.constant dense<0xFF800000> : !statistics
   %l = arith.constant dense<0.0> : !statistics
   %o = arith.constant dense<0.0> : !output
@@ -69,7 +69,7 @@ attn.program @k_sweep role<sweep> of @k {
 // Key warps that meet at every tile.
 // CHECK-LABEL: attn.program @k_meet
 attn.program @k_meet role<sweep> of @k {
-  %split, %splits = attn.split_id
+  %split = arith.constant 0 : i32
   %s = arith.constant dense<0.0> : !scores
   %m = arith.constant dense<0xFF800000> : !statistics
   %l = arith.constant dense<0.0> : !statistics

@@ -9,10 +9,15 @@ attn.kernel @k heads<24 over 4, dim 256> tokens<16>
 
 // CHECK-LABEL: attn.program @k_sweep role<sweep> of @k {
 attn.program @k_sweep role<sweep> of @k {
+  // CHECK: %{{.*}}, %[[PART:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = attn.item {
+  // CHECK-NEXT: ^bb0(%[[LENGTH:.*]]: i32, %{{.*}}: i32, %[[COLUMNS:.*]]: i32, %{{.*}}: i32, %{{.*}}: i32):
+  // CHECK-NEXT: attn.yield_tiles %[[COLUMNS]] to %[[LENGTH]]{{$}}
+  %request, %part, %parts, %slot, %begin, %end = attn.item {
+  ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
+    attn.yield_tiles %t to %n
+  }
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = attn.request
   %length, %context, %columns, %first, %last = attn.request
-  // CHECK: %[[SPLIT:.*]], %{{.*}} = attn.split_id
-  %split, %splits = attn.split_id
   // CHECK: %[[Q:.*]] = attn.load_query : tensor<96x256xbf16>
   %q = attn.load_query : tensor<96x256xbf16>
   // CHECK: %[[M:.*]] = arith.constant dense<0xFF800000>
@@ -21,21 +26,21 @@ attn.program @k_sweep role<sweep> of @k {
   %l = arith.constant dense<0.0> : tensor<96xf32>
   // CHECK: %[[O:.*]] = arith.constant
   %o = arith.constant dense<0.0> : tensor<96x256xf32>
-  // CHECK: %[[PAGES:.*]] = attn.lookup_pages %[[SPLIT]] : tensor<1xi32>
-  %pages = attn.lookup_pages %split : tensor<1xi32>
-  // CHECK: %[[K:.*]] = attn.load_tile plane<keys> of %[[SPLIT]] through %[[PAGES]] : tensor<1xi32> -> tensor<64x256xbf16>
-  %k = attn.load_tile plane<keys> of %split through %pages
+  // CHECK: %[[PAGES:.*]] = attn.lookup_pages %[[PART]] : tensor<1xi32>
+  %pages = attn.lookup_pages %part : tensor<1xi32>
+  // CHECK: %[[K:.*]] = attn.load_tile plane<keys> of %[[PART]] through %[[PAGES]] : tensor<1xi32> -> tensor<64x256xbf16>
+  %k = attn.load_tile plane<keys> of %part through %pages
       : tensor<1xi32> -> tensor<64x256xbf16>
   // CHECK: %[[S:.*]] = attn.scores %[[Q]], %[[K]] : tensor<96x256xbf16>, tensor<64x256xbf16> -> tensor<96x64xf32>
   %s = attn.scores %q, %k
       : tensor<96x256xbf16>, tensor<64x256xbf16> -> tensor<96x64xf32>
-  // CHECK: %[[X:.*]] = attn.mask %[[S]] of %[[SPLIT]] : tensor<96x64xf32>
-  %x = attn.mask %s of %split : tensor<96x64xf32>
+  // CHECK: %[[X:.*]] = attn.mask %[[S]] of %[[PART]] : tensor<96x64xf32>
+  %x = attn.mask %s of %part : tensor<96x64xf32>
   // CHECK: %[[P:.*]], %[[ALPHA:.*]], %[[M1:.*]], %[[L1:.*]] = attn.softmax %[[X]], %[[M]], %[[L]] : tensor<96x64xf32>, tensor<96xf32> -> tensor<96x64xbf16>
   %p, %alpha, %m1, %l1 = attn.softmax %x, %m, %l
       : tensor<96x64xf32>, tensor<96xf32> -> tensor<96x64xbf16>
   // CHECK: %[[V:.*]] = attn.load_tile plane<values> of
-  %v = attn.load_tile plane<values> of %split through %pages
+  %v = attn.load_tile plane<values> of %part through %pages
       : tensor<1xi32> -> tensor<64x256xbf16>
   // CHECK: %[[O1:.*]] = attn.accumulate %[[O]], %[[ALPHA]], %[[P]], %[[V]] : tensor<96x256xf32>, tensor<96xf32>, tensor<96x64xbf16>, tensor<64x256xbf16>
   %o1 = attn.accumulate %o, %alpha, %p, %v
@@ -48,6 +53,11 @@ attn.program @k_sweep role<sweep> of @k {
 
 // CHECK-LABEL: attn.program @k_merge role<merge> of @k {
 attn.program @k_merge role<merge> of @k {
+  // CHECK: attn.yield_tiles %{{.*}} to %[[N:.*]] in %[[N]]
+  %request, %part, %parts, %slot, %begin, %end = attn.item {
+  ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
+    attn.yield_tiles %t to %n in %n
+  }
   // CHECK: %[[M:.*]], %[[L:.*]], %[[O:.*]] = attn.merge_partials : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
   %m, %l, %o = attn.merge_partials
       : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>

@@ -111,3 +111,80 @@ attn.program @p role<sweep> of @k {
   %m1, %l1, %o1 = attn.add_sink %m, %m, %o
       : tensor<32xf32>, tensor<32xf32>, tensor<32x128xf32>
 }
+
+// -----
+
+// C71: tiles are told from five facts of a request.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  // expected-error@+1 {{'attn.item' op expected a region of five i32, got ('i32')}}
+  %r, %i, %n, %s, %f, %e = attn.item {
+  ^bb0(%length: i32):
+    attn.yield_tiles %length to %length
+  }
+}
+
+// -----
+
+// C72: the region says which tiles.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  // expected-error@+1 {{'attn.item' op expected a region that ends in 'attn.yield_tiles'}}
+  %r, %i, %n, %s, %f, %e = attn.item {
+  ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %g: i32):
+    llvm.unreachable
+  }
+}
+
+// -----
+
+// C73: the region is of a request, not of this block.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %r, %i, %n, %s, %f, %e = attn.item {
+  ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %g: i32):
+    // expected-error@+1 {{'attn.request' op expected only scalars of a request inside 'attn.item'}}
+    %length, %context, %columns, %first, %last = attn.request
+    attn.yield_tiles %a to %length
+  }
+}
+
+// -----
+
+// C74: a block has one item.
+attn.kernel @k heads<8 over 4, dim 128>
+    tokens<4>
+    sees<prefix all, suffix causal>
+    keys<bf16>
+    values<bf16>
+    paging<page_major page 64>
+
+attn.program @p role<sweep> of @k {
+  %r, %i, %n, %s, %f, %e = attn.item {
+  ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %g: i32):
+    attn.yield_tiles %a to %b
+  }
+  // expected-error@+1 {{'attn.item' op expected once, and not nested in a program}}
+  %r1, %i1, %n1, %s1, %f1, %e1 = attn.item {
+  ^bb0(%a: i32, %b: i32, %c: i32, %d: i32, %g: i32):
+    attn.yield_tiles %a to %b
+  }
+}

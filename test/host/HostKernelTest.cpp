@@ -40,16 +40,10 @@ static llvm::Expected<HostCode> compile(const Spec &spec) {
 
 static void launch(const Spec &spec, const HostCode &code,
                    const KernelArgs &args) {
-  for (int b = 0; b < args.batch; ++b)
-    for (int y = 0; y < spec.kvHeads * spec.rowBlocks; ++y)
-      for (int split = 0; split < spec.splits; ++split)
-        code.sweep(&args, split, y, b);
-  if (spec.splits == 1)
-    return;
-  for (int b = 0; b < args.batch; ++b)
-    for (int head = 0; head < spec.kvHeads; ++head)
-      for (int row = 0; row < spec.rows(); ++row)
-        code.merge(&args, row, head, b);
+  for (int x = 0; x < args.items * spec.kvHeads * spec.rowBlocks; ++x)
+    code.sweep(&args, x);
+  for (int x = 0; x < args.mergeBlocks; ++x)
+    code.merge(&args, x);
 }
 
 static void run(const Spec &spec) {
@@ -132,14 +126,14 @@ TEST(HostKernel, SymmetricWindow) {
 TEST(HostKernel, LeftWindowShorterThanATile) {
   Spec spec;
   spec.window = 5;
-  spec.splits = 3;
+  spec.parts = 3;
   spec.contexts = {200, 61, 0};
   run(spec);
 }
 
 TEST(HostKernel, SplitsAndTheirMerge) {
   Spec spec;
-  spec.splits = 3;
+  spec.parts = 3;
   spec.contexts = {0, 30, 64, 200, 500};
   run(spec);
 }
@@ -150,7 +144,7 @@ TEST(HostKernel, MaskedColumnsAreZero) {
   spec.contexts = {10, 64, 0, 100};
   spec.columns = {2, 0, 0, 4};
   run(spec);
-  spec.splits = 2;
+  spec.parts = 2;
   run(spec);
 }
 
@@ -160,7 +154,7 @@ TEST(HostKernel, PackedColumnsLeaveTheirNeighboursAlone) {
   spec.contexts = {10, 64, 0, 100};
   spec.columns = {2, 0, 4, 1};
   run(spec);
-  spec.splits = 2;
+  spec.parts = 2;
   run(spec);
 }
 
@@ -182,9 +176,9 @@ TEST(HostKernel, EmptyRowsAreZeroOrNaN) {
   spec.window = 40;
   spec.contexts = {5, 130};
   for (bool nan : {false, true})
-    for (int splits : {1, 3}) {
+    for (int parts : {1, 3}) {
       spec.emptyNaN = nan;
-      spec.splits = splits;
+      spec.parts = parts;
       run(spec);
     }
 }
@@ -204,7 +198,7 @@ TEST(HostKernel, RowBlocksWithPaddingRows) {
   spec.tokens = 3;
   spec.rowBlocks = 4;
   run(spec);
-  spec.splits = 2;
+  spec.parts = 2;
   run(spec);
 }
 
@@ -221,7 +215,7 @@ TEST(HostKernel, InterleavedPagesAndContiguousKeys) {
 
 TEST(HostKernel, RunsAgainBitForBit) {
   Spec spec;
-  spec.splits = 3;
+  spec.parts = 3;
   spec.contexts = {500};
   auto first = compile(spec), second = compile(spec);
   ASSERT_TRUE(bool(first) && bool(second));

@@ -140,7 +140,7 @@ Problem::Problem(const Spec &spec, uint32_t seed) : spec(spec) {
   logSumExp.assign(tokens * spec.queryHeads + guard, untouched);
   size_t padded =
       (spec.rows() + spec.rowBlocks - 1) / spec.rowBlocks * spec.rowBlocks;
-  size_t partials = batch * spec.kvHeads * spec.splits * padded;
+  size_t partials = batch * spec.kvHeads * spec.parts * padded;
   partialOutput.assign(partials * spec.dim + guard, NAN);
   partialStats.assign(partials * 2 + guard, NAN);
 }
@@ -167,7 +167,10 @@ KernelArgs Problem::args() {
   a.keyHeadStride = a.valueHeadStride = headStride() * 2;
   a.tableStride = tableStride;
   a.batch = spec.contexts.size();
-  a.splits = spec.splits;
+  a.items = a.batch * spec.parts;
+  a.slots = spec.parts;
+  // Not a divisor of the rows.
+  a.mergeBlocks = spec.parts > 1 ? 7 : 0;
   a.maxKeys = 1 << 20;
   return a;
 }

@@ -19,7 +19,7 @@ namespace tokentile::test {
 /// What is attended to. Every request has its own context and columns.
 struct Spec {
   int64_t queryHeads = 4, kvHeads = 2, dim = 64, tokens = 4;
-  int64_t keyTile = 64, page = 16, rowBlocks = 1, splits = 1;
+  int64_t keyTile = 64, page = 16, rowBlocks = 1, parts = 1;
   /// With `given`: added to the positions of odd tokens.
   int64_t oddOffset = 0;
   /// 0: the prefix is seen whole.

@@ -45,17 +45,28 @@ static std::string planOf(const Spec &s) {
                     .str();
 }
 
+/// N parts, whatever the length: some may have no keys.
+static const char *item =
+    R"(%request, %part, %parts, %slot, %firstTile, %stopTile = attn.item {
+  ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
+    %none = arith.constant 0 : i32
+    %size = arith.constant $K : i32
+    %count = arith.constant $N : i32
+    %stop = arith.ceildivsi %n, %size : i32
+    attn.yield_tiles %none to %stop in %count
+  })";
+
 /// R, K, D, P, Q and V stand for the shapes and element types.
 static const char *programs = R"(
 attn.program @k_sweep role<sweep> of @k {
+  $ITEM
   %length, %context, %columns, %first, %last = attn.request
-  %split, %splits = attn.split_id
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %keys = arith.constant $K : i32
-  %tiles = arith.ceildivsi %length, %keys : i32
-  %share = arith.ceildivsi %tiles, %splits : i32
-  %from = arith.muli %split, %share : i32
+  %tiles = arith.subi %stopTile, %firstTile : i32
+  %share = arith.ceildivsi %tiles, %parts : i32
+  %from = arith.muli %part, %share : i32
   %stop = arith.addi %from, %share : i32
   %to = arith.minsi %stop, %tiles : i32
   %q = attn.load_query : tensor<$Rx$Dx$Q>
@@ -89,7 +100,7 @@ attn.program @k_sweep role<sweep> of @k {
     scf.yield %m1, %l1, %o1
         : tensor<$Rxf32>, tensor<$Rxf32>, tensor<$Rx$Dxf32>
   }
-  %one = arith.cmpi eq, %splits, %c1 : i32
+  %one = arith.cmpi slt, %slot, %c0 : i32
   scf.if %one {
     attn.store_result %m, %l, %o
         : tensor<$Rxf32>, tensor<$Rxf32>, tensor<$Rx$Dxf32>
@@ -99,6 +110,7 @@ attn.program @k_sweep role<sweep> of @k {
   }
 }
 attn.program @k_merge role<merge> of @k {
+  $ITEM
   %m, %l, %o = attn.merge_partials
       : tensor<1xf32>, tensor<1xf32>, tensor<1x$Dxf32>
   attn.store_result %m, %l, %o
@@ -117,8 +129,11 @@ std::string tokentile::test::tilesOf(const Spec &s) {
                                      : "sle, %end, %length";
   int64_t rows = (s.rows() + s.rowBlocks - 1) / s.rowBlocks;
   int64_t pages = s.page ? std::max<int64_t>(1, s.keyTile / s.page) : 1;
+  // The item has holes of its own.
   std::pair<std::string, std::string> holes[] = {
+      {"$ITEM", item},
       {"$COND", condition},
+      {"$N", std::to_string(s.parts)},
       {"$R", std::to_string(rows)},
       {"$K", std::to_string(s.keyTile)},
       {"$D", std::to_string(s.dim)},

@@ -26,16 +26,17 @@ protected:
 
   /// Runs one batch as if planned for so many multiprocessors.
   void launch(std::vector<int32_t> contexts, int32_t multiprocessors,
-              Numbers numbers = Numbers::Normal);
+              Numbers numbers = Numbers::Normal, int32_t fewer = 0);
 
   std::string text;
   std::unique_ptr<LaneRunner> runner;
   uint64_t seed = 0;
 };
 
-/// Where columns vary, later requests have fewer, down to none.
+/// Where columns vary, later requests have fewer, down to none, and the first
+/// `fewer` less than all.
 Case makeBatch(attn::KernelOp spec, const std::string &text,
-               std::vector<int32_t> contexts, uint64_t seed) {
+               std::vector<int32_t> contexts, uint64_t seed, int32_t fewer) {
   attn::QueryAttr query = spec.getQueryOrDefault();
   Case testCase;
   testCase.specText = text;
@@ -44,7 +45,7 @@ Case makeBatch(attn::KernelOp spec, const std::string &text,
   for (int32_t b = 0; b < testCase.batch; ++b) {
     int32_t columns = int32_t(spec.getTokens());
     if (query.getColumns() != attn::ColumnsKind::Uniform)
-      columns = std::max(0, columns - b % (columns + 1));
+      columns = std::max(0, columns - (b + fewer) % (columns + 1));
     testCase.columns.push_back(columns);
     bool total = query.getLengths() == attn::LengthsKind::Total;
     testCase.lengths.push_back(contexts[b] + (total ? columns : 0));
@@ -54,8 +55,8 @@ Case makeBatch(attn::KernelOp spec, const std::string &text,
 }
 
 void LanesReach::launch(std::vector<int32_t> contexts, int32_t multiprocessors,
-                        Numbers numbers) {
-  Case testCase = makeBatch(runner->getSpec(), text, contexts, ++seed);
+                        Numbers numbers, int32_t fewer) {
+  Case testCase = makeBatch(runner->getSpec(), text, contexts, ++seed, fewer);
   testCase.numbers = numbers;
   std::string error;
   auto problem = Problem::create(runner->getSpec(), testCase, error);
@@ -76,10 +77,22 @@ TEST_P(LanesReach, EveryOperation) {
   launch(contexts, 1);
   // Past the window, and with a maximum that never moves.
   launch({runner->getInfo().window + 100, 3}, 1, Numbers::Mean);
-  // More splits than the merge takes at once, in rounds that are not whole, and
-  // some without keys.
-  launch({25 * tile, 0}, 400);
-  launch({27 * tile, 0}, 400);
+  // A part that some row does not see: the last, and the first of a window.
+  launch({tile - 1}, 4);
+  launch({2 * tile}, 4, Numbers::Normal, /*fewer=*/1);
+  if (int32_t window = runner->getInfo().window)
+    launch({window + 2 * tile - 3}, 400);
+  // A plan that divides nothing.
+  runner->adjust = [](KernelArgs &args) {
+    args.items = args.batch;
+    args.mergeBlocks = 0;
+  };
+  launch({1, 2}, 4);
+  runner->adjust = nullptr;
+  // More parts than the merge takes at once, in rounds that are not whole.
+  launch({25 * tile}, 400);
+  launch({27 * tile}, 400);
+  launch({27 * tile, 0}, 12);
   std::map<std::string, int> counts;
   for (mlir::Operation *op : runner->unreached())
     ++counts[op->getName().getStringRef().str()];

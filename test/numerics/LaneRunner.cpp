@@ -48,25 +48,22 @@ llvm::Error LaneRunner::lower(const std::string &specText,
 llvm::Error LaneRunner::runGrid(const LaneKernel &kernel,
                                 const KernelArgs &args, LaneOptions options,
                                 LaneReport &reached, LaneOutcome &outcome) {
-  for (int z = 0; z < options.grid[2]; ++z)
-    for (int y = 0; y < options.grid[1]; ++y)
-      for (int x = 0; x < options.grid[0]; ++x) {
-        auto report = kernel.run(args, x, y, z, options);
-        if (!report)
-          return llvm::createStringError(
-              "block (" + std::to_string(x) + ", " + std::to_string(y) + ", " +
-              std::to_string(z) + "): " + llvm::toString(report.takeError()));
-        outcome.mmas += report->mmas;
-        outcome.laneOps += report->laneOps;
-        outcome.ldmatrixConflicts += report->ldmatrixConflicts;
-        // A block without tiles leaves its query behind; that is harmless.
-        if (report->mmas)
-          outcome.unlandedCopies += report->unlandedCopies;
-        reached.reached.resize(report->reached.size());
-        for (size_t i = 0; i < report->reached.size(); ++i)
-          if (report->reached[i])
-            reached.reached[i] = true;
-      }
+  for (int x = 0; x < options.grid[0]; ++x) {
+    auto report = kernel.run(args, x, 0, 0, options);
+    if (!report)
+      return llvm::createStringError("block " + std::to_string(x) + ": " +
+                                     llvm::toString(report.takeError()));
+    outcome.mmas += report->mmas;
+    outcome.laneOps += report->laneOps;
+    outcome.ldmatrixConflicts += report->ldmatrixConflicts;
+    // A block without tiles leaves its query behind; that is harmless.
+    if (report->mmas)
+      outcome.unlandedCopies += report->unlandedCopies;
+    reached.reached.resize(report->reached.size());
+    for (size_t i = 0; i < report->reached.size(); ++i)
+      if (report->reached[i])
+        reached.reached[i] = true;
+  }
   return llvm::Error::success();
 }
 
@@ -76,33 +73,30 @@ llvm::Error LaneRunner::runAll(const KernelArgs &args,
   LaneOptions sweeping = options;
   sweeping.threads = info.threads;
   sweeping.sharedBytes = info.sharedBytes;
-  sweeping.grid[0] = args.splits;
-  sweeping.grid[1] = info.kvHeads * info.rowBlocks;
-  sweeping.grid[2] = args.batch;
+  sweeping.grid[0] = args.items * info.kvHeads * info.rowBlocks;
   llvm::Error error = runGrid(*sweep, args, sweeping, sweepReached, outcome);
-  if (error || args.splits == 1)
+  if (error || args.mergeBlocks == 0)
     return error;
   LaneOptions merging = options;
   merging.threads = info.mergeThreads;
   merging.sharedBytes = info.mergeSharedBytes;
-  merging.grid[0] = info.rows;
-  merging.grid[1] = info.kvHeads;
-  merging.grid[2] = args.batch;
+  merging.grid[0] = args.mergeBlocks;
   return runGrid(*merge, args, merging, mergeReached, outcome);
 }
 
 llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   LaneOutcome outcome;
   KernelArgs args = problem.getHostArgs();
-  outcome.splits = args.splits =
-      chooseSplits(info, {args.batch, args.maxKeys}, multiprocessors);
-  int64_t rows =
-      int64_t(args.batch) * info.kvHeads * args.splits * info.paddedRows;
-  std::vector<float> output(args.splits > 1 ? rows * info.headDim + 16 : 0);
-  std::vector<float> stats(args.splits > 1 ? rows * 2 : 0);
+  WorkPlan work = planWork(info, {args.batch, args.maxKeys}, multiprocessors);
+  outcome.items = args.items = work.items;
+  args.slots = work.slots;
+  args.mergeBlocks = work.mergeBlocks;
+  int64_t rows = work.partials * info.kvHeads * info.paddedRows;
+  std::vector<float> output(work.merges() ? rows * info.headDim + 16 : 0);
+  std::vector<float> stats(rows * 2);
   auto *aligned = reinterpret_cast<float *>(
       (reinterpret_cast<uintptr_t>(output.data()) + 63) / 64 * 64);
-  if (args.splits > 1) {
+  if (work.merges()) {
     args.partialOutput = aligned;
     args.partialStats = stats.data();
   }
@@ -115,7 +109,7 @@ llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   for (HostTensor &tensor : problem.getTensors())
     options.global.push_back(
         {tensor.data(), tensor.data() + tensor.bytes, tensor.written});
-  if (args.splits > 1) {
+  if (work.merges()) {
     options.global.push_back({aligned, aligned + rows * info.headDim});
     options.global.push_back({stats.data(), stats.data() + stats.size()});
   }

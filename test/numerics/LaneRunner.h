@@ -19,7 +19,8 @@ namespace tokentile {
 /// What all blocks of a launch came to.
 struct LaneOutcome {
   Comparison comparison;
-  int32_t splits = 1;
+  /// Of one kv head, as planned.
+  int32_t items = 1;
   int64_t mmas = 0;
   int64_t laneOps = 0;
   int64_t ldmatrixConflicts = 0;
@@ -45,7 +46,7 @@ public:
 
   /// Adds memory that is not in the problem's tensors to what may be read.
   void allow(MemoryRange range) { extra.push_back(range); }
-  /// Multiprocessors for the planner: few, so that splits stay few.
+  /// Multiprocessors for the planner: few, so that parts stay few.
   int32_t multiprocessors = 12;
   /// Changes the parameter block of the next runs.
   std::function<void(KernelArgs &)> adjust;

@@ -151,20 +151,19 @@ TEST_P(OffsetsPast32Bits, OnTheHost) {
   ASSERT_TRUE(kernel.ok()) << kernel.status().toString();
   KernelArgs args = problem->getHostArgs();
   pool->adjust(args);
-  args.splits = 2;
-  int64_t rows = int64_t(args.batch) * 2 * 2 * kernel->info.paddedRows;
+  WorkPlan work = planWork(kernel->info, {args.batch, args.maxKeys}, 4);
+  args.items = work.items;
+  args.slots = work.slots;
+  args.mergeBlocks = work.mergeBlocks;
+  int64_t rows = work.partials * 2 * kernel->info.paddedRows;
   std::vector<float> output(rows * 256), stats(rows * 2);
   args.partialOutput = output.data();
   args.partialStats = stats.data();
   problem->poisonOutputs();
-  for (int32_t z = 0; z < args.batch; ++z)
-    for (int32_t y = 0; y < 2; ++y)
-      for (int32_t x = 0; x < args.splits; ++x)
-        kernel->sweep(&args, x, y, z);
-  for (int32_t z = 0; z < args.batch; ++z)
-    for (int32_t y = 0; y < 2; ++y)
-      for (int32_t x = 0; x < kernel->info.rows; ++x)
-        kernel->merge(&args, x, y, z);
+  for (int32_t x = 0; x < args.items * 2; ++x)
+    kernel->sweep(&args, x);
+  for (int32_t x = 0; x < args.mergeBlocks; ++x)
+    kernel->merge(&args, x);
   Comparison verdict = problem->check();
   EXPECT_TRUE(verdict.ok) << verdict.message;
 }

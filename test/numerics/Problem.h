@@ -65,7 +65,7 @@ public:
 
   /// The parameter block over tensors that `place` has put somewhere (upload
   /// them and return device addresses). The workspace pointers are null and
-  /// `splits` is 1: the caller, who has planned, fills them in.
+  /// every request is one item: the caller, who has planned, fills them in.
   KernelArgs
   getArgs(const std::function<void *(const HostTensor &)> &place) const;
   /// The parameter block over host memory.

@@ -188,7 +188,8 @@ std::unique_ptr<Problem> ProblemBuilder::build(std::string &error) {
   problem->maxKeys += int32_t(random.pick({0, 1, 40, 300}));
   problem->maxKeys = std::max(problem->maxKeys, 1);
   args.batch = testCase.batch;
-  args.splits = 1;
+  args.items = args.batch;
+  args.slots = 1;
   args.maxKeys = problem->maxKeys;
 
   addMetadata();

@@ -155,7 +155,7 @@ StatusOr<Outcome> Runner::run(const Kernel &kernel, Problem &problem) {
   args.workspaceBytes = planned->workspaceBytes;
 
   Outcome outcome;
-  outcome.splits = planned->splits;
+  outcome.items = planned->work.items;
   std::unique_ptr<Graph> graph;
   std::vector<uint8_t> first;
   for (int round = 0; round < 3; ++round) {

@@ -11,7 +11,8 @@ namespace tokentile {
 /// What one case came to.
 struct Outcome {
   Comparison comparison;
-  int32_t splits = 1;
+  /// Of one kv head, as planned.
+  int32_t items = 1;
   /// The faster of two replays, in microseconds.
   double microseconds = 0;
 };

@@ -12,13 +12,13 @@ using namespace tokentile::test;
 
 namespace {
 
-// Stand-ins for a generated pair. The sweep's block (x, y, z) stores x at
+// Stand-ins for a generated pair. The sweep's block x stores x at
 // partialOutput[x] (byte 96 of the parameter block). The merge adds one to the
-// partial result of the last split (their number is at byte 196) and stores
-// that at output (byte 8).
+// partial result of the last item (their number is at byte 196) and stores that
+// at output (byte 8).
 const char *pairSweep = R"(
 .address_size 64
-.visible .entry pair_sweep(.param .align 8 .b8 args[208]) {
+.visible .entry pair_sweep(.param .align 8 .b8 args[216]) {
   .reg .b64 %p<3>;
   .reg .b32 %x;
   ld.param.b64 %p0, [args+96];
@@ -28,7 +28,7 @@ const char *pairSweep = R"(
   st.global.b32 [%p2], %x;
   ret;
 }
-.visible .entry pair_merge(.param .align 8 .b8 args[208]) {
+.visible .entry pair_merge(.param .align 8 .b8 args[216]) {
   .reg .b64 %p<4>;
   .reg .b32 %n<3>;
 )";
@@ -46,7 +46,7 @@ const char *pairMerge = R"(
 )";
 static_assert(offsetof(KernelArgs, partialOutput) == 96 &&
               offsetof(KernelArgs, output) == 8 &&
-              offsetof(KernelArgs, splits) == 196 && sizeof(KernelArgs) == 208);
+              offsetof(KernelArgs, items) == 196 && sizeof(KernelArgs) == 216);
 
 /// The pair for a device: with the overlapped merge where there is one.
 CompiledKernel pairKernel(const DeviceFacts &facts) {

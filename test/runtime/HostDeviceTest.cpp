@@ -12,34 +12,42 @@ using namespace tokentile::test;
 
 namespace {
 
-// The pair below stands for an attention kernel: each block of the sweep
-// writes lengths[z] + x into its own partial result, and the merge adds the
-// partial results of its request and head into output[z, y, x].
+// The pair below stands for an attention kernel of two kv heads: each block of
+// the sweep writes its request's length and its part into its own partial
+// result, and the merge adds those of its request and head into each of twelve
+// rows of output[request, head].
 
-KernelInfo sumInfo(int32_t splits) {
+KernelInfo sumInfo(int32_t parts) {
   KernelInfo info = testInfo();
   info.splitPolicy = SplitPolicy::Count;
-  info.splitValue = splits;
+  info.splitValue = parts;
   return info;
 }
 
-size_t partialIndex(const KernelArgs *args, int32_t x, int32_t y, int32_t z) {
-  return (size_t(z) * 2 + y) * args->splits + x;
+size_t partialIndex(const KernelArgs *args, int32_t request, int32_t part,
+                    int32_t head) {
+  return (size_t(request) * args->slots + part) * 2 + head;
 }
 
-void sumSweep(const KernelArgs *args, int32_t x, int32_t y, int32_t z) {
-  if (args->splits == 1)
-    static_cast<float *>(args->output)[z * 2 + y] = float(args->lengths[z]);
+void sumSweep(const KernelArgs *args, int32_t x) {
+  int32_t head = x % 2, request = x / 2 % args->batch;
+  int32_t part = x / 2 / args->batch;
+  if (args->slots == 1)
+    static_cast<float *>(args->output)[request * 2 + head] =
+        float(args->lengths[request]);
   else
-    args->partialOutput[partialIndex(args, x, y, z)] =
-        float(args->lengths[z] + x);
+    args->partialOutput[partialIndex(args, request, part, head)] =
+        float(args->lengths[request] + part);
 }
 
-void sumMerge(const KernelArgs *args, int32_t x, int32_t y, int32_t z) {
-  float sum = 0;
-  for (int32_t split = 0; split < args->splits; ++split)
-    sum += args->partialOutput[partialIndex(args, split, y, z)];
-  static_cast<float *>(args->output)[(z * 2 + y) * 12 + x] = sum;
+void sumMerge(const KernelArgs *args, int32_t x) {
+  for (int32_t row = x; row < 12 * 2 * args->batch; row += args->mergeBlocks) {
+    int32_t head = row / 12 % 2, request = row / 24;
+    float sum = 0;
+    for (int32_t part = 0; part < args->slots; ++part)
+      sum += args->partialOutput[partialIndex(args, request, part, head)];
+    static_cast<float *>(args->output)[row] = sum;
+  }
 }
 
 /// Tensors for the pair, with 5 requests.

@@ -7,7 +7,7 @@ using namespace tokentile::test;
 
 namespace {
 
-/// Launches `info` with bounds {2, 100}, three splits, and arguments that
+/// Launches `info` with bounds {2, 100}, three parts, and arguments that
 /// `change` has spoilt.
 template <typename Change>
 Status launchWith(KernelInfo info, Change change) {
@@ -204,7 +204,11 @@ TEST(Launch, ScalarsAndWorkspace) {
   args.poolPages = 99;
   ASSERT_OK(launch(*plan(*setup.kernel, {2, 100}), args, *setup.stream));
   EXPECT_EQ(seenArgs.batch, 2);
-  EXPECT_EQ(seenArgs.splits, 3);
+  EXPECT_EQ(seenArgs.items, 2 * 3);
+  EXPECT_EQ(seenArgs.slots, 3);
+  // 12 rows of 2 heads of 2 requests, or 8 blocks a multiprocessor.
+  EXPECT_EQ(seenArgs.mergeBlocks,
+            std::min(48, 8 * setup.device->facts().multiprocessors));
   EXPECT_EQ(seenArgs.maxKeys, 100);
   EXPECT_EQ(seenArgs.poolPages, 99);
   EXPECT_EQ(seenArgs.tableStride, 7);

@@ -154,14 +154,14 @@ TEST_F(ManifestTest, UnwritableFile) {
 TEST_F(ManifestTest, DamagedFiles) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "it is not a JSON object"},
-      {"{\"format\": 2, \"ker", "it is not a JSON object"},
+      {"{\"format\": 3, \"ker", "it is not a JSON object"},
       {"[1]", "it is not a JSON object"},
       {"{}", "field 'format' is missing"},
-      {"{\"format\": 1}", "it has format 1, and this version reads format 2"},
-      {"{\"format\": 2}", "field 'kernels' is not a list"},
-      {"{\"format\": 2, \"kernels\": [3]}",
+      {"{\"format\": 2}", "it has format 2, and this version reads format 3"},
+      {"{\"format\": 3}", "field 'kernels' is not a list"},
+      {"{\"format\": 3, \"kernels\": [3]}",
        "kernel 0: it is not a JSON object"},
-      {"{\"format\": 2, \"kernels\": [{\"file\": 3}]}",
+      {"{\"format\": 3, \"kernels\": [{\"file\": 3}]}",
        "kernel 0: field 'file' cannot be 3"},
   };
   for (auto [text, message] : cases) {

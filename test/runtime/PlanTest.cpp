@@ -1,4 +1,4 @@
-//===- PlanTest.cpp - Splits, grids and workspaces ------------------------===//
+//===- PlanTest.cpp - Work, grids and workspaces --------------------------===//
 
 #include "TestKernel.h"
 #include "runtime/KernelChecks.h"
@@ -8,55 +8,71 @@ using namespace tokentile::test;
 
 namespace {
 
-struct SplitCase {
+struct WorkCase {
   const char *what;
   SplitPolicy policy;
   int32_t value, kvHeads, rowBlocks, window;
   Bounds bounds;
   int32_t multiprocessors;
-  int32_t splits;
+  int32_t items, slots;
+  int64_t partials;
 };
 
+constexpr SplitPolicy automatic = SplitPolicy::Auto;
+
 // keyTile is 32 and tokens 3 throughout.
-const SplitCase splitCases[] = {
-    {"fills the device", SplitPolicy::Auto, 0, 2, 1, 0, {1, 100000}, 132, 66},
-    {"counts row blocks", SplitPolicy::Auto, 0, 2, 3, 0, {1, 100000}, 132, 22},
-    {"counts requests", SplitPolicy::Auto, 0, 2, 1, 0, {8, 100000}, 132, 8},
-    {"rounds down", SplitPolicy::Auto, 0, 5, 1, 0, {1, 100000}, 132, 26},
-    {"is at least one", SplitPolicy::Auto, 0, 8, 1, 0, {64, 100000}, 132, 1},
-    {"stops at the tiles", SplitPolicy::Auto, 0, 2, 1, 0, {1, 100}, 132, 4},
-    {"stops at one tile", SplitPolicy::Auto, 0, 2, 1, 0, {1, 1}, 132, 1},
-    {"stops at 256", SplitPolicy::Auto, 0, 1, 1, 0, {1, 1000000}, 1000, 256},
-    {"sees the window only",
-     SplitPolicy::Auto,
-     0,
-     2,
-     1,
-     128,
-     {1, 100000},
-     132,
-     10},
-    {"ignores a wide window",
-     SplitPolicy::Auto,
-     0,
-     2,
-     1,
-     4096,
-     {1, 100},
-     132,
-     4},
+const WorkCase workCases[] = {
+    {"fills the device", automatic, 0, 2, 1, 0, {1, 100000}, 132, 66, 132, 66},
+    {"counts row blocks", automatic, 0, 2, 3, 0, {1, 100000}, 132, 22, 132, 22},
+    {"rounds down", automatic, 0, 5, 1, 0, {1, 100000}, 132, 26, 132, 26},
+    {"has a slot", automatic, 0, 200, 1, 0, {1, 100000}, 132, 1, 132, 0},
+    {"stops at the tiles", automatic, 0, 2, 1, 0, {1, 100}, 132, 4, 132, 4},
+    {"one tile is whole", automatic, 0, 2, 1, 0, {1, 1}, 132, 1, 132, 0},
+    {"stops at 256", automatic, 0, 1, 1, 0, {1, 1000000}, 1000, 256, 1000, 256},
+    {"sees the window", automatic, 0, 2, 1, 128, {1, 100000}, 132, 10, 132, 10},
+    {"a wide window", automatic, 0, 2, 1, 4096, {1, 100}, 132, 4, 132, 4},
     {"does not overflow",
-     SplitPolicy::Auto,
+     automatic,
      0,
      2,
      1,
      0x7fffffff,
      {1, 0x7fffffff},
      132,
+     66,
+     132,
      66},
-    {"takes a count", SplitPolicy::Count, 7, 2, 1, 0, {1, 10}, 132, 7},
-    {"takes a size", SplitPolicy::Keys, 512, 2, 1, 0, {1, 1025}, 132, 3},
-    {"size ignores the batch",
+    // A batch: three rounds of parts if there are tiles for them, one if not.
+    {"long requests", automatic, 0, 4, 1, 0, {8, 100000}, 132, 107, 132, 107},
+    {"short requests", automatic, 0, 4, 1, 0, {8, 1000}, 132, 41, 132, 41},
+    {"many requests", automatic, 0, 4, 1, 0, {600, 1000}, 132, 699, 132, 198},
+    {"tiny requests", automatic, 0, 4, 1, 0, {600, 128}, 132, 600, 132, 0},
+    {"too long to divide",
+     automatic,
+     0,
+     4,
+     1,
+     0,
+     {2, 32 * ((1 << 18) + 1)},
+     132,
+     2,
+     132,
+     0},
+    {"too many to divide",
+     automatic,
+     0,
+     4,
+     1,
+     0,
+     {257, 32 << 18},
+     132,
+     257,
+     132,
+     0},
+    {"takes a count", SplitPolicy::Count, 7, 2, 1, 0, {1, 10}, 132, 7, 7, 7},
+    {"a count of one", SplitPolicy::Count, 1, 2, 1, 0, {9, 10}, 132, 9, 1, 0},
+    {"takes a size", SplitPolicy::Keys, 512, 2, 1, 0, {1, 1025}, 132, 3, 3, 3},
+    {"each its pieces",
      SplitPolicy::Keys,
      512,
      2,
@@ -64,10 +80,12 @@ const SplitCase splitCases[] = {
      0,
      {64, 1024},
      132,
-     2},
+     128,
+     2,
+     128},
 };
 
-KernelInfo infoOf(const SplitCase &test) {
+KernelInfo infoOf(const WorkCase &test) {
   KernelInfo info = testInfo();
   info.splitPolicy = test.policy;
   info.splitValue = test.value;
@@ -77,32 +95,46 @@ KernelInfo infoOf(const SplitCase &test) {
   return info;
 }
 
-KernelInfo countedSplits(int32_t splits) {
+KernelInfo countedParts(int32_t parts) {
   KernelInfo info = testInfo();
   info.splitPolicy = SplitPolicy::Count;
-  info.splitValue = splits;
+  info.splitValue = parts;
   return info;
 }
 
 } // namespace
 
-TEST(ChooseSplits, Table) {
-  for (const SplitCase &test : splitCases)
-    EXPECT_EQ(chooseSplits(infoOf(test), test.bounds, test.multiprocessors),
-              test.splits)
-        << test.what;
+TEST(PlanWork, Table) {
+  for (const WorkCase &test : workCases) {
+    SCOPED_TRACE(test.what);
+    WorkPlan work = planWork(infoOf(test), test.bounds, test.multiprocessors);
+    EXPECT_EQ(work.items, test.items);
+    EXPECT_EQ(work.slots, test.slots);
+    EXPECT_EQ(work.partials, test.partials);
+    EXPECT_EQ(work.merges(), test.partials > 0);
+  }
 }
 
-TEST(Plan, OneSplitNeedsNoWorkspace) {
-  TestSetup setup(countedSplits(1));
+TEST(PlanWork, BlocksOfTheMerge) {
+  KernelInfo info = countedParts(3);
+  // A row of each kv head; of a batch no more than multiprocessors work on.
+  EXPECT_EQ(planWork(info, {1, 100}, 132).mergeBlocks, 12 * 2);
+  EXPECT_EQ(planWork(info, {4, 100}, 132).mergeBlocks, 12 * 2 * 4);
+  EXPECT_EQ(planWork(info, {400, 100}, 132).mergeBlocks, 8 * 132);
+  EXPECT_EQ(planWork(countedParts(1), {4, 100}, 132).mergeBlocks, 0);
+}
+
+TEST(Plan, OnePartNeedsNoWorkspace) {
+  TestSetup setup(countedParts(1));
   StatusOr<Plan> planned = plan(*setup.kernel, {2, 100});
   ASSERT_OK(planned.status());
-  EXPECT_EQ(planned->splits, 1);
+  EXPECT_EQ(planned->work.items, 2);
+  EXPECT_FALSE(planned->work.merges());
   EXPECT_EQ(planned->workspaceBytes, 0);
 }
 
 TEST(Plan, GridsAndWorkspace) {
-  KernelInfo info = countedSplits(3);
+  KernelInfo info = countedParts(3);
   info.rowBlocks = 2;
   info.paddedRows = 5;
   info.headDim = 72;
@@ -110,12 +142,11 @@ TEST(Plan, GridsAndWorkspace) {
   StatusOr<Plan> planned = plan(*setup.kernel, {4, 100});
   ASSERT_OK(planned.status());
   EXPECT_EQ(planned->kernel, setup.kernel.get());
-  EXPECT_EQ(planned->sweepGrid.x, 3);
-  EXPECT_EQ(planned->sweepGrid.y, 2 * 2);
-  EXPECT_EQ(planned->sweepGrid.z, 4);
-  EXPECT_EQ(planned->mergeGrid.x, 12);
-  EXPECT_EQ(planned->mergeGrid.y, 2);
-  EXPECT_EQ(planned->mergeGrid.z, 4);
+  // Items, kv heads, row blocks.
+  EXPECT_EQ(planned->sweepGrid.x, 3 * 4 * 2 * 2);
+  EXPECT_EQ(planned->sweepGrid.y, 1);
+  EXPECT_EQ(planned->sweepGrid.z, 1);
+  EXPECT_EQ(planned->mergeGrid.x, planned->work.mergeBlocks);
   // 4 * 2 * 3 * 5 partial rows of 72 floats are 34560 bytes, which is 135 times
   // 256; two floats for each are 960 bytes.
   EXPECT_EQ(planned->statsOffset, 34560);
@@ -123,7 +154,7 @@ TEST(Plan, GridsAndWorkspace) {
 }
 
 TEST(Plan, PartialOutputIsPaddedTo256) {
-  KernelInfo info = countedSplits(2);
+  KernelInfo info = countedParts(2);
   info.kvHeads = 1;
   info.paddedRows = 1;
   info.headDim = 8;
@@ -135,7 +166,7 @@ TEST(Plan, PartialOutputIsPaddedTo256) {
 }
 
 TEST(Plan, LargeWorkspacesDoNotOverflow) {
-  KernelInfo info = countedSplits(256);
+  KernelInfo info = countedParts(256);
   info.paddedRows = 256;
   info.headDim = 512;
   TestSetup setup(info);
@@ -145,15 +176,15 @@ TEST(Plan, LargeWorkspacesDoNotOverflow) {
 }
 
 TEST(Plan, WorkspaceMustFitTheAddressSpace) {
-  KernelInfo info = countedSplits(1 << 20);
-  info.paddedRows = 1 << 20;
+  KernelInfo info = countedParts(1 << 10);
+  info.paddedRows = 1 << 30;
   info.headDim = 254;
   TestSetup setup(info);
-  // 2 * 2^20 * 2^20 rows of 2^10 bytes are 2^51 for a request.
+  // 2 * 2^10 * 2^30 rows of 2^10 bytes are 2^51 for a request.
   EXPECT_TRUE(plan(*setup.kernel, {1 << 11, 100}).ok());
   expectError(plan(*setup.kernel, {(1 << 11) + 1, 100}).status(),
               StatusCode::OutOfRange,
-              "batch 2049, kvHeads 2 and splits 1048576 make a workspace of "
+              "kvHeads 2 and 2098176 partial results make a workspace of "
               "more than 2^62 bytes");
 }
 
@@ -175,19 +206,21 @@ TEST(Plan, HeadsMustFitTheGrid) {
   KernelInfo info = testInfo();
   info.rowBlocks = 40000;
   TestSetup setup(info);
-  expectError(plan(*setup.kernel, {1, 100}).status(), StatusCode::OutOfRange,
-              "kvHeads * rowBlocks 80000 is not within 1 .. 65535");
+  EXPECT_TRUE(plan(*setup.kernel, {1, 100}).ok());
+  expectError(plan(*setup.kernel, {65535, 100}).status(),
+              StatusCode::OutOfRange,
+              "kvHeads * rowBlocks 80000 is not within 1 .. 32768");
 }
 
-TEST(Plan, SplitsOfAllTilesMustFit32Bits) {
+TEST(Plan, PartsOfAllTilesMustFit32Bits) {
   KernelInfo info = testInfo();
   info.splitPolicy = SplitPolicy::Count;
   info.splitValue = 1 << 20;
   TestSetup setup(info);
-  // 4096 tiles of 32 keys: their product with the splits is 2^32.
+  // 4096 tiles of 32 keys: their product with the parts is 2^32.
   expectError(plan(*setup.kernel, {1, 4096 * 32}).status(),
               StatusCode::OutOfRange,
-              "splits 1048576 is not within 1 .. 1048575");
+              "split count 1048576 is not within 1 .. 1048575");
   EXPECT_TRUE(plan(*setup.kernel, {1, 4095 * 32}).ok());
 }
 

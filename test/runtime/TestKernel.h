@@ -75,9 +75,8 @@ struct TestTensors {
 /// The arguments that the latest sweep of captureArgs saw.
 inline KernelArgs seenArgs;
 
-inline void captureArgs(const KernelArgs *args, int32_t x, int32_t y,
-                        int32_t z) {
-  if (x == 0 && y == 0 && z == 0)
+inline void captureArgs(const KernelArgs *args, int32_t x) {
+  if (x == 0)
     seenArgs = *args;
 }
 
@@ -85,8 +84,7 @@ inline void captureArgs(const KernelArgs *args, int32_t x, int32_t y,
 struct TestSetup {
   explicit TestSetup(
       const KernelInfo &info, HostKernelFn sweep = captureArgs,
-      HostKernelFn merge = [](const KernelArgs *, int32_t, int32_t, int32_t) {
-      }) {
+      HostKernelFn merge = [](const KernelArgs *, int32_t) {}) {
     device = *openDevice("host");
     CompiledKernel compiled;
     compiled.info = info;

@@ -49,8 +49,8 @@ std::string tokentile::explain(const CompileResult &result,
                                const ExplainedLaunch &launch) {
   const KernelInfo &info = result.info;
   int32_t sms = multiprocessors(chip);
-  int32_t splits =
-      chooseSplits(info, {launch.batch, launch.context + info.tokens}, sms);
+  WorkPlan work =
+      planWork(info, {launch.batch, launch.context + info.tokens}, sms);
   int64_t sweepBytes =
       launch.batch * visibleKeys(info, launch) * info.keyBytesPerToken();
   std::string text;
@@ -68,10 +68,10 @@ std::string tokentile::explain(const CompileResult &result,
   lines.add("shared_memory_bytes", info.sharedBytes);
   lines.add("batch", launch.batch);
   lines.add("context", launch.context);
-  lines.add("splits", splits);
-  lines.add("blocks",
-            int64_t(splits) * info.kvHeads * info.rowBlocks * launch.batch);
-  lines.add("workspace_bytes", workspaceOf(info, launch.batch, splits).bytes);
+  lines.add("items", work.items);
+  lines.add("blocks", int64_t(work.items) * info.kvHeads * info.rowBlocks);
+  lines.add("merge_blocks", work.mergeBlocks);
+  lines.add("workspace_bytes", workspaceOf(info, work.partials).bytes);
   lines.add("key_bytes_read", sweepBytes * info.sweeps);
   if (!chip.isHost())
     lines.add("key_read_microseconds_at_best",

@@ -248,13 +248,13 @@ StatusOr<DraftTiming> DraftBench::time(const std::string &route, int samples) {
   result.route = route;
   result.bytes = bytesOf(route);
   int warmups = ColdTimer::usualWarmups;
-  int32_t split = 1 + (whole.splits > 1);
+  int32_t split = 1 + whole.work.merges();
   result.launches = split;
   std::function<Status(Stream &)> work;
   if (route == "batched" || route == "padded") {
     work = [&](Stream &stream) { return launchAll(route == "padded", stream); };
   } else if (route == "loop") {
-    result.launches = int32_t(step.contexts.size()) * (1 + (one.splits > 1));
+    result.launches = int32_t(step.contexts.size()) * (1 + one.work.merges());
     work = [&](Stream &stream) { return launchLoop(stream); };
   } else {
     if (Status status = prepareReattend(); !status.ok())

@@ -85,9 +85,9 @@ Status checkOptions(Options &options) {
 
 void printOutcome(const Outcome &outcome, const std::string &what) {
   const Comparison &result = outcome.comparison;
-  std::printf("%s %s splits %d error %.2e (%.2f of its bound, naive %.2e) "
+  std::printf("%s %s items %d error %.2e (%.2f of its bound, naive %.2e) "
               "%.1f us%s%s\n",
-              result.ok ? "pass" : "FAIL", what.c_str(), outcome.splits,
+              result.ok ? "pass" : "FAIL", what.c_str(), outcome.items,
               result.maxError, result.worstQuotient, result.naiveError,
               outcome.microseconds, result.ok ? "" : ": ",
               result.ok ? "" : onOneLine(result.message).c_str());

@@ -1,0 +1,381 @@
+//===- WorkItems.cpp - Who sweeps what, by the lengths on the device ------===//
+
+#include "codegen/WorkItems.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tokentile;
+
+using Predicate = arith::CmpIPredicate;
+
+/// Shares that are considered: one a lane of a warp.
+static constexpr int64_t kShares = 32;
+/// Parts that a merge takes.
+static constexpr int64_t kMostParts = 256;
+/// What an item costs beside its tiles, and a merge, in tiles.
+static constexpr int64_t kItemCost = 1, kMergeCost = 2;
+/// n / s = n * ceil(2^kShift / s) / 2^kShift for n * s < 2^kShift.
+static constexpr int64_t kShift = 36;
+/// Requests of one lane's neighbours that are looked at together.
+static constexpr int64_t kUnroll = 8;
+
+namespace {
+
+/// i32 arithmetic at an insertion point.
+struct Scalars {
+  ImplicitLocOpBuilder &b;
+
+  Value number(int64_t value) {
+    return arith::ConstantIntOp::create(b, value, 32);
+  }
+  Value add(Value l, Value r) { return arith::AddIOp::create(b, l, r); }
+  Value add(Value l, int64_t r) { return add(l, number(r)); }
+  Value sub(Value l, Value r) { return arith::SubIOp::create(b, l, r); }
+  Value mul(Value l, Value r) { return arith::MulIOp::create(b, l, r); }
+  Value mul(Value l, int64_t r) { return mul(l, number(r)); }
+  Value div(Value l, Value r) { return arith::DivUIOp::create(b, l, r); }
+  Value rem(Value l, Value r) { return arith::RemUIOp::create(b, l, r); }
+  Value divUp(Value l, Value r) { return div(add(add(l, r), -1), r); }
+  Value shiftRight(Value l, int64_t r) {
+    return arith::ShRUIOp::create(b, l, number(r));
+  }
+  Value bits(Value l, int64_t mask) {
+    return arith::AndIOp::create(b, l, number(mask));
+  }
+  Value smaller(Value l, Value r) { return arith::MinSIOp::create(b, l, r); }
+  Value larger(Value l, Value r) { return arith::MaxSIOp::create(b, l, r); }
+  Value is(Predicate predicate, Value l, Value r) {
+    return arith::CmpIOp::create(b, predicate, l, r);
+  }
+  Value both(Value l, Value r) { return arith::AndIOp::create(b, l, r); }
+  Value select(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(b, condition, yes, no);
+  }
+  /// 1 or 0.
+  Value count(Value condition) {
+    return select(condition, number(1), number(0));
+  }
+  Value ifThen(Value condition, Value value) {
+    return select(condition, value, number(0));
+  }
+
+  SmallVector<Value>
+  loop(Value end, int64_t step, ValueRange init,
+       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+    auto loop = scf::ForOp::create(b, number(0), end, number(step), init);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    scf::YieldOp::create(
+        b, body(loop.getInductionVar(), loop.getRegionIterArgs()));
+    return loop.getResults();
+  }
+
+  SmallVector<Value> choose(Value condition,
+                            llvm::function_ref<SmallVector<Value>()> yes,
+                            llvm::function_ref<SmallVector<Value>()> no,
+                            TypeRange types) {
+    auto branch = scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
+                                    /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(b, yes());
+    b.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(b, no());
+    return branch.getResults();
+  }
+
+  Value reciprocal(Value share) {
+    Type i64 = b.getI64Type();
+    Value wide = arith::ExtUIOp::create(b, i64, share);
+    auto wideNumber = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(b, value, 64);
+    };
+    Value quotient =
+        arith::DivUIOp::create(b, wideNumber((int64_t(1) << kShift) - 1), wide);
+    return arith::AddIOp::create(b, quotient, wideNumber(1));
+  }
+  /// Parts of at most `share` tiles that `tiles` make; none make none.
+  Value partsOf(Value tiles, Value share, Value reciprocal) {
+    Type i64 = b.getI64Type();
+    Value up = arith::ExtUIOp::create(b, i64, add(add(tiles, share), -1));
+    Value product = arith::MulIOp::create(b, up, reciprocal);
+    Value shift = arith::ConstantIntOp::create(b, kShift, 64);
+    return arith::TruncIOp::create(b, b.getI32Type(),
+                                   arith::ShRUIOp::create(b, product, shift));
+  }
+};
+
+} // namespace
+
+Value LaneTeam::lane(OpBuilder &b, Location loc) const {
+  return arith::ConstantIntOp::create(b, loc, 0, 32);
+}
+Value LaneTeam::before(OpBuilder &b, Location loc, Value) const {
+  return arith::ConstantIntOp::create(b, loc, 0, 32);
+}
+
+/// Tiles of `request`; 0 for one that the launch does not have.
+Value WorkItems::tilesIn(ImplicitLocOpBuilder &b, Value request) {
+  Scalars s{b};
+  Value exists = s.is(Predicate::slt, request, batch);
+  RequestTiles tiles = tilesOf(b, s.smaller(request, s.add(batch, -1)));
+  return s.ifThen(exists, s.sub(tiles.end, tiles.first));
+}
+
+/// What a share of at most that many tiles a part makes of all requests.
+WorkItems::Division WorkItems::consider(ImplicitLocOpBuilder &b, Value share) {
+  Scalars s{b};
+  Division result;
+  result.share = share;
+  result.reciprocal = s.reciprocal(share);
+  int64_t lanes = team.count(), unroll = std::min(lanes, kUnroll);
+  Value zero = s.number(0);
+  SmallVector<Value> sums =
+      s.loop(batch, lanes, {zero, zero, zero}, [&](Value base, ValueRange in) {
+        Value mine = tilesIn(b, s.add(base, team.lane(b, b.getLoc())));
+        Value here = s.smaller(s.sub(batch, base), s.number(lanes));
+        return s.loop(here, unroll, in, [&](Value first, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          for (int64_t i = 0; i < unroll; ++i) {
+            Value tiles = team.of(b, b.getLoc(), mine, s.add(first, i));
+            Value parts = s.partsOf(tiles, share, result.reciprocal);
+            Value several = s.is(Predicate::sgt, parts, s.number(1));
+            Value large = s.is(Predicate::sgt, s.add(tiles, tiles), share);
+            large = s.both(large, s.is(Predicate::eq, parts, s.number(1)));
+            next[0] = s.add(next[0], s.ifThen(several, parts));
+            next[1] = s.add(next[1], s.count(large));
+            next[2] = s.add(next[2], s.count(several));
+          }
+          return next;
+        });
+      });
+  result.parts = sums[0];
+  result.large = sums[1];
+  result.requests = sums[2];
+  return result;
+}
+
+/// Tiles' worth of time until the last block ends. That is when rounds of large
+/// items do, or when all work does if it is even, whichever is later; but a
+/// large item that begins last begins before all else has ended, and is rarely
+/// a whole share. Small items fill gaps.
+Value WorkItems::costOf(ImplicitLocOpBuilder &b, const Division &d,
+                        Value tiles) {
+  Scalars s{b};
+  Value any = s.is(Predicate::sgt, d.requests, s.number(0));
+  Value rounds = s.divUp(s.mul(s.add(d.parts, d.large), heads), slots);
+  Value longest =
+      s.add(s.add(d.share, kItemCost), s.ifThen(any, s.number(partCost)));
+  Value items = s.add(s.sub(batch, d.requests), d.parts);
+  Value work = s.add(tiles, s.mul(items, kItemCost));
+  work = s.add(work, s.mul(d.parts, partCost));
+  Value even = s.divUp(s.mul(work, heads), slots);
+  Value last = s.add(even, s.div(s.mul(longest, 2), s.number(3)));
+  Value cost = s.larger(s.smaller(s.mul(rounds, longest), last), even);
+  cost = s.add(cost, s.ifThen(any, s.number(kMergeCost)));
+  // They fill them the better, the smaller they are.
+  Value small = s.sub(s.sub(batch, d.requests), d.large);
+  Value some = s.is(Predicate::sgt, small, s.number(0));
+  return s.add(cost, s.ifThen(some, s.shiftRight(d.share, 3)));
+}
+
+/// The best of kShares shares of the longest request.
+WorkItems::Division WorkItems::choose(ImplicitLocOpBuilder &b) {
+  Scalars s{b};
+  Location loc = b.getLoc();
+  Value zero = s.number(0), one = s.number(1);
+  SmallVector<Value> found =
+      s.loop(batch, team.count(), {zero, zero},
+             [&](Value base, ValueRange in) -> SmallVector<Value> {
+               Value mine = tilesIn(b, s.add(base, team.lane(b, loc)));
+               return {s.add(in[0], mine), s.larger(in[1], mine)};
+             });
+  Value all = team.sum(b, loc, found[0]);
+  Value most = team.largest(b, loc, found[1]);
+  // Rounding up gives each request one part more at most, so that the items
+  // suffice.
+  Value least = s.divUp(all, s.sub(items, batch));
+  least = s.larger(least, s.divUp(most, s.number(kMostParts)));
+  least = s.larger(least, one);
+  Value atOnce = s.div(slots, s.number(heads));
+  Value range = s.add(s.larger(atOnce, s.number(kShares)), -1);
+  auto shareOf = [&](Value candidate) {
+    Value parts = s.div(s.mul(candidate, range), s.number(kShares - 1));
+    return s.larger(least, s.divUp(most, s.add(parts, one)));
+  };
+  auto values = [](const Division &d) -> SmallVector<Value> {
+    return {d.share, d.parts, d.large, d.requests};
+  };
+  SmallVector<Value> best;
+  if (team.count() == kShares) {
+    Division mine = consider(b, shareOf(team.lane(b, loc)));
+    Value cost = costOf(b, mine, all);
+    Value negative = s.sub(zero, cost);
+    Value least = team.largest(b, loc, negative);
+    Value wins = s.is(Predicate::eq, negative, least);
+    Value share = team.largest(b, loc, s.ifThen(wins, mine.share));
+    wins = s.both(wins, s.is(Predicate::eq, mine.share, share));
+    for (Value value : values(mine))
+      best.push_back(team.largest(b, loc, s.ifThen(wins, value)));
+  } else {
+    Value never = s.number(INT32_MAX);
+    best =
+        s.loop(s.number(kShares), 1, {zero, zero, zero, zero, never},
+               [&](Value candidate, ValueRange before) -> SmallVector<Value> {
+                 Division mine = consider(b, shareOf(candidate));
+                 Value cost = costOf(b, mine, all);
+                 Value wins = s.is(Predicate::slt, cost, before[4]);
+                 SmallVector<Value> next = values(mine);
+                 next.push_back(cost);
+                 for (auto [value, old] : llvm::zip(next, before))
+                   value = s.select(wins, value, old);
+                 return next;
+               });
+  }
+  return {best[0], s.reciprocal(best[0]), best[1], best[2], best[3]};
+}
+
+/// Finds item `wanted` of all, or of the requests with several parts the one
+/// of that number. Items come in the order: parts of divided requests, other
+/// requests above half a share, the rest.
+WorkItem WorkItems::search(ImplicitLocOpBuilder &b, const Division &d,
+                           Value wanted, bool amongDivided) {
+  Scalars s{b};
+  Location loc = b.getLoc();
+  Value zero = s.number(0), one = s.number(1);
+  // Three counts in one word: lanes have at most 256 parts each.
+  constexpr int64_t kLarge = 1 << 16, kSmall = 1 << 24;
+  auto unpack = [&](Value word) -> SmallVector<Value> {
+    return {s.bits(word, kLarge - 1), s.bits(s.shiftRight(word, 16), 255),
+            s.shiftRight(word, 24)};
+  };
+  SmallVector<Value> found = s.loop(
+      batch, team.count(), {zero, zero, zero, zero, zero, zero},
+      [&](Value base, ValueRange in) -> SmallVector<Value> {
+        Value request = s.add(base, team.lane(b, loc));
+        Value tiles = tilesIn(b, request);
+        Value exists = s.is(Predicate::slt, request, batch);
+        Value parts = s.larger(s.partsOf(tiles, d.share, d.reciprocal), one);
+        Value several = s.is(Predicate::sgt, parts, one);
+        Value large = s.is(Predicate::sgt, s.add(tiles, tiles), d.share);
+        // Of requests with several parts the second count is their own number.
+        Value word =
+            amongDivided
+                ? s.ifThen(several, s.add(parts, kLarge))
+                : s.select(several, parts,
+                           s.select(large, s.number(kLarge), s.number(kSmall)));
+        word = s.ifThen(exists, word);
+        SmallVector<Value> before = unpack(team.before(b, loc, word));
+        SmallVector<Value> all = unpack(team.sum(b, loc, word));
+        Value first = s.add(in[0], before[0]);
+        Value hit;
+        if (amongDivided) {
+          hit = s.both(several,
+                       s.is(Predicate::eq, s.add(in[1], before[1]), wanted));
+        } else {
+          Value largeAt = s.add(s.add(d.parts, in[1]), before[1]);
+          Value smallAt =
+              s.add(s.add(s.add(d.parts, d.large), in[2]), before[2]);
+          first = s.select(several, first, s.select(large, largeAt, smallAt));
+          hit = s.is(Predicate::ult, s.sub(wanted, first), parts);
+        }
+        hit = s.both(hit, exists);
+        return {s.add(in[0], all[0]),
+                s.add(in[1], all[1]),
+                s.add(in[2], all[2]),
+                s.add(in[3], s.ifThen(hit, s.add(request, one))),
+                s.add(in[4], s.ifThen(hit, first)),
+                s.add(in[5], s.ifThen(hit, parts))};
+      });
+  Value number = team.sum(b, loc, found[3]);
+  Value first = team.sum(b, loc, found[4]);
+  Value parts = team.sum(b, loc, found[5]);
+  Value request = s.larger(s.add(number, -1), zero);
+  if (amongDivided)
+    return {request, zero, parts, first};
+  return {request, s.sub(wanted, first), parts, wanted};
+}
+
+/// The last parts come first: they may be the longest.
+WorkItem WorkItems::findFixed(ImplicitLocOpBuilder &b, Value x) {
+  Scalars s{b};
+  Value request = s.rem(x, batch);
+  Value parts = tilesOf(b, request).parts;
+  Value part = s.add(s.sub(parts, s.div(x, batch)), -1);
+  Value idle = s.is(Predicate::slt, part, s.number(0));
+  Value slot = s.add(s.mul(request, slots), part);
+  return {request, part, s.select(idle, s.number(0), parts), slot};
+}
+
+WorkItem WorkItems::find(ImplicitLocOpBuilder &b, Value x) {
+  if (fixed)
+    return findFixed(b, x);
+  Scalars s{b};
+  Value zero = s.number(0), one = s.number(1);
+  auto list = [](const WorkItem &item) -> SmallVector<Value> {
+    return {item.request, item.part, item.parts, item.slot};
+  };
+  SmallVector<Type> types(4, b.getI32Type());
+  auto alone = [&]() -> SmallVector<Value> {
+    RequestTiles tiles = tilesOf(b, zero);
+    Value parts = s.smaller(s.sub(tiles.end, tiles.first), items);
+    parts = s.larger(parts, one);
+    Value idle = s.is(Predicate::sge, x, parts);
+    return {zero, x, s.select(idle, zero, parts), x};
+  };
+  auto many = [&] {
+    return s.choose(
+        s.is(Predicate::eq, items, batch),
+        [&]() -> SmallVector<Value> { return {x, zero, one, zero}; },
+        [&] { return list(search(b, choose(b), x, /*amongDivided=*/false)); },
+        types);
+  };
+  SmallVector<Value> item =
+      s.choose(s.is(Predicate::eq, batch, one), alone, many, types);
+  return {item[0], item[1], item[2], item[3]};
+}
+
+void WorkItems::divide(ImplicitLocOpBuilder &b) {
+  Scalars s{b};
+  if (fixed) {
+    dividedRequests = batch;
+    return;
+  }
+  Value one = s.number(1);
+  SmallVector<Type> types(2, b.getI32Type());
+  SmallVector<Value> found = s.choose(
+      s.is(Predicate::eq, batch, one),
+      [&]() -> SmallVector<Value> { return {one, one}; },
+      [&]() -> SmallVector<Value> {
+        Division d = choose(b);
+        return {d.share, d.requests};
+      },
+      types);
+  share = found[0];
+  dividedRequests = found[1];
+}
+
+WorkItem WorkItems::findDivided(ImplicitLocOpBuilder &b, Value j) {
+  Scalars s{b};
+  Value zero = s.number(0), one = s.number(1);
+  if (fixed)
+    return {j, zero, tilesOf(b, j).parts, s.mul(j, slots)};
+  SmallVector<Type> types(4, b.getI32Type());
+  SmallVector<Value> item = s.choose(
+      s.is(Predicate::eq, batch, one),
+      [&]() -> SmallVector<Value> {
+        RequestTiles tiles = tilesOf(b, zero);
+        return {zero, zero, s.smaller(s.sub(tiles.end, tiles.first), items),
+                zero};
+      },
+      [&]() -> SmallVector<Value> {
+        // Computed here, not carried from row to row: registers are few.
+        Division division{share, s.reciprocal(share), zero, zero, zero};
+        WorkItem found = search(b, division, j, /*amongDivided=*/true);
+        return {found.request, zero, found.parts, found.slot};
+      },
+      types);
+  return {item[0], item[1], item[2], item[3]};
+}

@@ -1,0 +1,25 @@
+//===- WarpTeam.h - A warp as a team of lanes -------------------*- C++ -*-===//
+
+#ifndef TOKENTILE_CODEGEN_MMA_WARPTEAM_H
+#define TOKENTILE_CODEGEN_MMA_WARPTEAM_H
+
+#include "codegen/LaneTeam.h"
+
+namespace tokentile {
+
+/// The 32 lanes of a warp, all of which run what is emitted. Every warp of a
+/// block finds the same answers by itself, so none waits for another.
+class WarpTeam final : public LaneTeam {
+public:
+  int64_t count() const override { return 32; }
+  Value lane(OpBuilder &b, mlir::Location loc) const override;
+  Value sum(OpBuilder &b, mlir::Location loc, Value v) const override;
+  Value largest(OpBuilder &b, mlir::Location loc, Value v) const override;
+  Value before(OpBuilder &b, mlir::Location loc, Value value) const override;
+  Value of(OpBuilder &b, mlir::Location loc, Value v,
+           Value lane) const override;
+};
+
+} // namespace tokentile
+
+#endif // TOKENTILE_CODEGEN_MMA_WARPTEAM_H

@@ -1,0 +1,422 @@
+//===- ItemsTest.cpp - Who sweeps which part of which request -------------===//
+//
+// Compiles what a block works out before it begins, for a thread alone and for
+// a warp, and asks every block of a launch. Each part of each request must be
+// the item of exactly one block, and items must keep the device evenly busy:
+// blocks are then given to free places in their order, as a GPU does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SpecBuilder.h"
+
+#include "codegen/BlockContext.h"
+#include "codegen/HostEngine.h"
+#include "codegen/lanes/LaneExecutor.h"
+#include "codegen/mma/WarpTeam.h"
+#include "runtime/Kernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <random>
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+using namespace tokentile::test;
+
+namespace {
+
+/// What a block of a sweep, or a row of a merge, works out.
+struct Item {
+  int32_t request, part, parts, slot, first, end;
+  bool operator==(const Item &) const = default;
+
+  /// Tiles of the part, as Tile.cpp divides them.
+  int64_t tiles() const {
+    auto edge = [&](int64_t i) { return int64_t(end - first) * i / parts; };
+    return edge(part + 1) - edge(part);
+  }
+};
+
+/// What the blocks of one kv head were given, of one launch.
+struct Division {
+  std::vector<Item> items;
+  /// Requests to merge, in the order of the merge's rows.
+  std::vector<Item> merged;
+};
+
+class ItemsTest : public testing::Test {
+protected:
+  /// `spec` is of one query token; its `rest` may say how it splits.
+  void compile(const Spec &spec, StringRef chip);
+  /// Plans for these lengths, or for longer ones, and asks every block.
+  Division divide(const std::vector<int32_t> &tiles, int64_t bound = 0,
+                  bool byLanes = false);
+  void expectComplete(const std::vector<int32_t> &tiles, int64_t bound = 0);
+  /// The time of uniform work of the same tiles over the time until the last
+  /// block ends; an item costs a tile more than it has.
+  double evenness(const std::vector<int32_t> &tiles, int64_t bound = 0);
+
+  int32_t multiprocessors = 132;
+  KernelInfo info;
+  WorkPlan work;
+
+private:
+  LLVM::LLVMFuncOp emit(const LaneTeam &team, unsigned space, bool merge);
+
+  SpecContext context;
+  OwningOpRef<ModuleOp> module, forHost, forLanes;
+  HostCode code;
+  std::unique_ptr<LaneKernel> sweepLanes, mergeLanes;
+};
+
+} // namespace
+
+/// A function that writes item x to output[x]: of the sweep, or of request x of
+/// those to merge, with the count of them in `first`.
+LLVM::LLVMFuncOp ItemsTest::emit(const LaneTeam &team, unsigned space,
+                                 bool merge) {
+  ProgramOp program;
+  for (ProgramOp op : module->getOps<ProgramOp>())
+    if ((op.getRole() == ProgramRole::Merge) == merge)
+      program = op;
+  OpBuilder b(program);
+  Location loc = program.getLoc();
+  Type i32 = b.getI32Type();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  SmallVector<Type> types{pointer};
+  if (space == 0)
+    types.push_back(i32);
+  auto function = LLVM::LLVMFuncOp::create(
+      b, loc, merge ? "rows" : "items",
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                  types));
+  Block *entry = function.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  Value x = space ? NVVM::BlockIdXOp::create(b, loc, i32).getResult()
+                  : Value(entry->getArgument(1));
+  BlockContext block(b, loc, program, entry->getArgument(0), team, space);
+  SmallVector<Value> values;
+  if (merge) {
+    // Row 0 of head 0 of the request.
+    Value count = block.countRows(b);
+    Value all = block.constant(b, info.rows * info.kvHeads);
+    block.findRow(b, arith::MulIOp::create(b, loc, x, all));
+    count = arith::DivUIOp::create(b, loc, count, all);
+    values = {block.request, block.part, block.parts, block.slot, count, x};
+  } else {
+    Value heads = block.constant(b, info.kvHeads * info.rowBlocks);
+    block.findItem(b, arith::MulIOp::create(b, loc, x, heads));
+    values = {block.request, block.part,      block.parts,
+              block.slot,    block.firstTile, block.endTile};
+  }
+  Value start = block.field(b, offsetof(KernelArgs, output), b.getI64Type());
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value at = arith::AddIOp::create(
+        b, loc, arith::MulIOp::create(b, loc, x, block.constant(b, 6)),
+        block.constant(b, i));
+    Value bytes = arith::MulIOp::create(b, loc, block.extend(b, at),
+                                        block.constant64(b, 4));
+    Value address = arith::AddIOp::create(b, loc, start, bytes);
+    LLVM::StoreOp::create(b, loc, value, block.pointer(b, address));
+  }
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+  function->remove();
+  return function;
+}
+
+void ItemsTest::compile(const Spec &spec, StringRef chip) {
+  module = context.parse(spec.text());
+  llvm::Error error = lowerTo(*module, Level::Tiles, chip);
+  ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  info = describeKernel(SpecContext::kernel(*module));
+  forHost = ModuleOp::create(module->getLoc());
+  forLanes = ModuleOp::create(module->getLoc());
+  for (bool merge : {false, true}) {
+    forHost->push_back(emit(LaneTeam(), 0, merge));
+    LLVM::LLVMFuncOp lanes = emit(WarpTeam(), 1, merge);
+    forLanes->push_back(lanes);
+    auto decoded = LaneKernel::decode(lanes);
+    ASSERT_TRUE(bool(decoded)) << llvm::toString(decoded.takeError());
+    (merge ? mergeLanes : sweepLanes) =
+        std::make_unique<LaneKernel>(std::move(*decoded));
+  }
+  auto compiled = jitHostModule(*forHost, "items", "rows");
+  ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
+  code = std::move(*compiled);
+}
+
+Division ItemsTest::divide(const std::vector<int32_t> &tiles, int64_t bound,
+                           bool byLanes) {
+  // Whole tiles and the tile's first key: `lengths<total>`.
+  std::vector<int32_t> lengths;
+  for (int32_t count : tiles)
+    lengths.push_back(count ? (count - 1) * info.keyTile + 1 : 0);
+  int64_t longest = *std::max_element(tiles.begin(), tiles.end());
+  Bounds bounds{int32_t(tiles.size()),
+                int32_t(std::max<int64_t>({longest, bound, 1}) * info.keyTile)};
+  work = planWork(info, bounds, multiprocessors);
+  std::vector<Item> out(std::max<int64_t>(work.items, bounds.batch) + 1,
+                        Item{-7, -7, -7, -7, -7, -7});
+  KernelArgs args = {};
+  args.output = out.data();
+  args.lengths = lengths.data();
+  args.batch = bounds.batch;
+  args.items = work.items;
+  args.slots = work.slots;
+  args.mergeBlocks = work.mergeBlocks;
+  args.maxKeys = bounds.keys;
+  auto run = [&](const LaneKernel &lanes, HostKernelFn host, int32_t x) {
+    if (!byLanes)
+      return host(&args, x);
+    LaneOptions options;
+    options.threads = 32;
+    options.global = {{lengths.data(), lengths.data() + lengths.size(), false},
+                      {out.data(), out.data() + out.size(), true}};
+    auto report = lanes.run(args, x, 0, 0, options);
+    ASSERT_TRUE(bool(report)) << llvm::toString(report.takeError());
+  };
+  Division division;
+  for (int32_t x = 0; x < work.items; ++x)
+    run(*sweepLanes, code.sweep, x);
+  division.items.assign(out.begin(), out.begin() + work.items);
+  EXPECT_EQ(out.back().request, -7);
+  if (!work.merges())
+    return division;
+  run(*mergeLanes, code.merge, 0);
+  int32_t count = out[0].first;
+  EXPECT_LE(count, bounds.batch);
+  for (int32_t j = 0; j < std::min(count, bounds.batch); ++j)
+    run(*mergeLanes, code.merge, j);
+  for (int32_t j = 0; j < std::min(count, bounds.batch); ++j)
+    if (out[j].parts > 1)
+      division.merged.push_back(out[j]);
+  return division;
+}
+
+void ItemsTest::expectComplete(const std::vector<int32_t> &tiles,
+                               int64_t bound) {
+  Division division = divide(tiles, bound);
+  std::vector<std::vector<int>> seen(tiles.size());
+  std::map<int32_t, int> slots;
+  for (const Item &item : division.items) {
+    if (item.parts == 0)
+      continue;
+    ASSERT_GE(item.request, 0);
+    ASSERT_LT(item.request, int32_t(tiles.size()));
+    ASSERT_EQ(item.end - item.first, tiles[item.request]);
+    ASSERT_GE(item.part, 0);
+    ASSERT_LT(item.part, item.parts);
+    ASSERT_LE(item.parts, std::max(1, tiles[item.request]));
+    seen[item.request].resize(item.parts);
+    ASSERT_EQ(int32_t(seen[item.request].size()), item.parts);
+    ++seen[item.request][item.part];
+    if (item.parts > 1) {
+      ASSERT_GE(item.slot, 0);
+      ASSERT_LT(item.slot, work.partials);
+      ASSERT_EQ(++slots[item.slot], 1) << "slot " << item.slot;
+    }
+  }
+  std::map<int32_t, Item> merged;
+  for (const Item &item : division.merged)
+    ASSERT_TRUE(merged.insert({item.request, item}).second);
+  for (size_t r = 0; r < tiles.size(); ++r) {
+    ASSERT_FALSE(seen[r].empty()) << "request " << r << " has no item";
+    for (int count : seen[r])
+      ASSERT_EQ(count, 1) << "request " << r;
+    ASSERT_EQ(merged.count(r), seen[r].size() > 1) << "request " << r;
+  }
+  for (const Item &item : division.items) {
+    if (item.parts < 2)
+      continue;
+    const Item &row = merged.at(item.request);
+    ASSERT_EQ(row.parts, item.parts);
+    ASSERT_EQ(row.slot + item.part, item.slot);
+  }
+}
+
+double ItemsTest::evenness(const std::vector<int32_t> &tiles, int64_t bound) {
+  Division division = divide(tiles, bound);
+  std::priority_queue<double, std::vector<double>, std::greater<>> free;
+  for (int32_t i = 0; i < multiprocessors; ++i)
+    free.push(0);
+  double last = 0, all = 0;
+  for (const Item &item : division.items)
+    for (int32_t head = 0; head < info.kvHeads && item.parts; ++head) {
+      double end = free.top() + item.tiles() + 1;
+      free.pop();
+      free.push(end);
+      last = std::max(last, end);
+      all += item.tiles();
+    }
+  return (all / multiprocessors + 1) / last;
+}
+
+namespace {
+
+Spec decodeSpec(int64_t queryHeads, int64_t kvHeads, int64_t dim) {
+  Spec spec;
+  spec.queryHeads = queryHeads;
+  spec.kvHeads = kvHeads;
+  spec.dim = dim;
+  spec.tokens = 1;
+  spec.rest = "query<bf16 token_major lengths total>";
+  return spec;
+}
+
+std::vector<int32_t> randomTiles(std::mt19937 &random, size_t batch,
+                                 int32_t most) {
+  std::vector<int32_t> tiles(batch);
+  // Some batches are even, some have one long request, many have empty ones.
+  int32_t kind = random() % 4;
+  for (int32_t &count : tiles)
+    count = kind == 0 ? most : random() % (most + 1) >> (random() % kind * 2);
+  if (kind == 3)
+    tiles[random() % batch] = most;
+  return tiles;
+}
+
+} // namespace
+
+TEST_F(ItemsTest, SmallBatchesOfAllLengths) {
+  compile(decodeSpec(24, 4, 256), "sm_90a");
+  for (int32_t slots : {1, 2, 3, 5}) {
+    multiprocessors = slots * 4;
+    for (int32_t a = 0; a <= 9; ++a) {
+      expectComplete({a}, 9);
+      for (int32_t b = 0; b <= 9; ++b) {
+        expectComplete({a, b}, 9);
+        for (int32_t c = 0; c <= 9; c += 3)
+          expectComplete({a, b, c}, 9);
+      }
+    }
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+TEST_F(ItemsTest, RandomBatches) {
+  std::mt19937 random(3);
+  for (auto [heads, kv] : {std::pair(24, 4), std::pair(16, 2), {32, 8}}) {
+    compile(decodeSpec(heads, kv, 128), "sm_90a");
+    for (int round = 0; round < 400; ++round) {
+      multiprocessors = 1 + random() % 264;
+      size_t batch = 1 + random() % 70;
+      int32_t most = 1 + random() % (round % 2 ? 40 : 3000);
+      expectComplete(randomTiles(random, batch, most), most);
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
+TEST_F(ItemsTest, LongAndManyRequests) {
+  compile(decodeSpec(24, 4, 256), "sm_90a");
+  // Up to the limits of what is divided, and past them.
+  expectComplete({(1 << 18) - 1, 1, 1 << 18});
+  expectComplete({(1 << 18) + 1, 1, 7});
+  expectComplete(std::vector<int32_t>(1024, 1 << 17), 1 << 18);
+  std::vector<int32_t> tiles(2000, 3);
+  tiles[1999] = 4000;
+  expectComplete(tiles);
+}
+
+TEST_F(ItemsTest, PlansThatFixTheParts) {
+  std::mt19937 random(4);
+  for (const char *split : {"split<count of 5>", "split<keys of 256>"}) {
+    Spec spec = decodeSpec(24, 4, 256);
+    spec.rest += std::string(" ") + split;
+    compile(spec, "sm_90a");
+    for (int round = 0; round < 100; ++round) {
+      expectComplete(randomTiles(random, 1 + random() % 20, 30), 30);
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
+TEST_F(ItemsTest, AWarpFindsWhatAThreadFinds) {
+  std::mt19937 random(5);
+  for (const char *split : {"", " split<count of 3>", " split<keys of 256>"}) {
+    Spec spec = decodeSpec(24, 4, 256);
+    spec.rest += split;
+    compile(spec, "sm_90a");
+    for (int round = 0; round < 12; ++round) {
+      multiprocessors = 4 + random() % 40;
+      size_t batch = round < 3 ? round + 1 : 1 + random() % 70;
+      std::vector<int32_t> tiles = randomTiles(random, batch, 60);
+      Division alone = divide(tiles, 60), lanes = divide(tiles, 60, true);
+      EXPECT_EQ(alone.items, lanes.items) << "batch " << batch;
+      EXPECT_EQ(alone.merged, lanes.merged) << "batch " << batch;
+    }
+  }
+}
+
+TEST_F(ItemsTest, ARequestAloneFillsTheDevice) {
+  compile(decodeSpec(24, 4, 256), "sm_90a");
+  for (int32_t tiles : {1, 5, 32, 33, 34, 257, 2048}) {
+    Division division = divide({tiles}, 2048);
+    EXPECT_EQ(division.items[0].parts, std::min(tiles, 33));
+    EXPECT_EQ(work.items, 33);
+  }
+}
+
+TEST_F(ItemsTest, OneLongAmongManyShort) {
+  for (auto [heads, kv] : {std::pair(16, 2), std::pair(24, 4), {32, 8}}) {
+    compile(decodeSpec(heads, kv, 128), "sm_90a");
+    std::vector<int32_t> tiles(32, 64 * 64 / info.keyTile);
+    tiles[13] = 32 * tiles[0];
+    EXPECT_GE(evenness(tiles), 0.90) << kv << " kv heads";
+    // One request is divided; the others need no merge.
+    EXPECT_EQ(divide(tiles).merged.size(), 1u) << kv << " kv heads";
+  }
+}
+
+TEST_F(ItemsTest, RaggedBatchesAreEven) {
+  for (auto [heads, kv, least] :
+       {std::tuple(16, 2, 0.69), std::tuple(24, 4, 0.72), {32, 8, 0.70}}) {
+    compile(decodeSpec(heads, kv, 128), "sm_90a");
+    std::mt19937 random(6);
+    for (size_t batch : {8, 16, 32}) {
+      double sum = 0;
+      for (int round = 0; round < 20; ++round) {
+        std::vector<int32_t> tiles(batch);
+        for (int32_t &count : tiles)
+          count = (200 + random() % 7800) / info.keyTile + 1;
+        double even = evenness(tiles);
+        EXPECT_GE(even, least)
+            << kv << " kv heads, batch " << batch << ", round " << round;
+        sum += even;
+      }
+      EXPECT_GE(sum / 20, 0.8) << kv << " kv heads, batch " << batch;
+    }
+  }
+}
+
+TEST_F(ItemsTest, UniformBatchesThatFillTheDeviceAreNotDivided) {
+  for (auto [heads, kv] : {std::pair(16, 2), std::pair(24, 4), {32, 8}}) {
+    compile(decodeSpec(heads, kv, 128), "sm_90a");
+    for (int32_t tiles : {21, 64, 256})
+      for (int32_t batch = 1; batch <= 64; ++batch) {
+        std::vector<int32_t> uniform(batch, tiles);
+        double even = evenness(uniform);
+        int32_t blocks = batch * kv;
+        // Whole requests end together, or nearly.
+        double whole = double(blocks) / 132 / ((blocks + 131) / 132);
+        if (whole > 0.92)
+          EXPECT_TRUE(divide(uniform).merged.empty())
+              << batch << " requests of " << tiles << " tiles, " << kv
+              << " kv heads";
+        EXPECT_GE(even, std::min(0.6, 0.95 * whole))
+            << batch << " requests of " << tiles << " tiles, " << kv
+            << " kv heads";
+      }
+  }
+}

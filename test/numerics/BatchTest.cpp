@@ -1,0 +1,157 @@
+//===- BatchTest.cpp - Requests alone and in a batch ----------------------===//
+//
+// Ragged batches against the reference, and what a request owes to the others:
+// with `split<keys>` not a bit. Generated host functions, and GPU kernels lane
+// by lane.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/JitCompiler.h"
+#include "test/numerics/LaneRunner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+using namespace tokentile;
+
+namespace {
+
+std::string specOf(const std::string &rest) {
+  return "attn.kernel @batch heads<6 over 2, dim 64> tokens<2> sees<prefix "
+         "all, suffix causal> keys<bf16> values<bf16> paging<page_major page "
+         "16> query<bf16 token_major columns counted> " +
+         rest;
+}
+
+Case makeBatch(const std::string &text, const std::vector<int32_t> &contexts) {
+  Case testCase;
+  testCase.specText = text;
+  testCase.batch = int32_t(contexts.size());
+  testCase.seed = contexts.size();
+  testCase.contexts = testCase.lengths = contexts;
+  for (int32_t b = 0; b < testCase.batch; ++b)
+    testCase.columns.push_back(2 - b % 7 / 3);
+  return testCase;
+}
+
+/// One long request, many short ones, some without keys or query tokens.
+std::vector<int32_t> raggedContexts(size_t batch) {
+  std::vector<int32_t> contexts(batch);
+  for (size_t b = 0; b < batch; ++b)
+    contexts[b] = b % 5 == 4 ? 0 : int32_t(37 * b % 150);
+  contexts[batch / 2] = 900;
+  return contexts;
+}
+
+/// Runs host functions over a problem, or over one request of it.
+class HostRunner {
+public:
+  HostRunner(const CompiledKernel &kernel, Problem &problem,
+             int32_t multiprocessors)
+      : kernel(kernel), problem(problem), multiprocessors(multiprocessors) {}
+
+  void run() { run(problem.getHostArgs()); }
+  /// Plans for the request alone, as short as it is.
+  void runAlone(int32_t request) {
+    KernelArgs args = problem.getHostArgs();
+    const Case &all = problem.getCase();
+    int64_t token = int64_t(request) * kernel.info.tokens;
+    args.query =
+        static_cast<const char *>(args.query) + token * args.queryTokenStride;
+    args.output =
+        static_cast<char *>(args.output) + token * args.outputTokenStride;
+    args.table += request * args.tableStride;
+    args.lengths += request;
+    args.columns += request;
+    args.batch = 1;
+    args.maxKeys = std::max(1, all.contexts[request] + all.columns[request]);
+    run(args);
+  }
+  std::vector<uint8_t> output() const {
+    return problem.getTensor("output").storage;
+  }
+  WorkPlan work;
+
+private:
+  void run(KernelArgs args) {
+    work = planWork(kernel.info, {args.batch, args.maxKeys}, multiprocessors);
+    args.items = work.items;
+    args.slots = work.slots;
+    args.mergeBlocks = work.mergeBlocks;
+    const KernelInfo &info = kernel.info;
+    int64_t rows = work.partials * info.kvHeads * info.paddedRows;
+    std::vector<float> output(rows * info.headDim, NAN), stats(rows * 2, NAN);
+    args.partialOutput = output.data();
+    args.partialStats = stats.data();
+    for (int32_t x = 0; x < work.items * info.kvHeads * info.rowBlocks; ++x)
+      kernel.sweep(&args, x);
+    for (int32_t x = 0; x < work.mergeBlocks; ++x)
+      kernel.merge(&args, x);
+  }
+
+  const CompiledKernel &kernel;
+  Problem &problem;
+  int32_t multiprocessors;
+};
+
+class Batch : public testing::Test {
+protected:
+  void make(const std::string &rest, const std::vector<int32_t> &contexts,
+            const std::string &chip) {
+    std::string text = specOf(rest);
+    auto made = LaneRunner::create(text, chip);
+    ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
+    lanes = std::move(*made);
+    std::string error;
+    problem =
+        Problem::create(lanes->getSpec(), makeBatch(text, contexts), error);
+    ASSERT_TRUE(problem) << error;
+    StatusOr<CompiledKernel> compiled = compileKernel(text, "host");
+    ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
+    host = *compiled;
+  }
+
+  std::unique_ptr<LaneRunner> lanes;
+  std::unique_ptr<Problem> problem;
+  CompiledKernel host;
+};
+
+} // namespace
+
+TEST_F(Batch, RaggedOnTheHost) {
+  for (size_t batch : {2, 3, 8, 31, 33, 70})
+    for (const char *rest : {"", "split<count of 3>", "split<keys of 128>"}) {
+      make(rest, raggedContexts(batch), "sm_80");
+      HostRunner runner(host, *problem, 16);
+      problem->poisonOutputs();
+      runner.run();
+      Comparison verdict = problem->check();
+      EXPECT_TRUE(verdict.ok)
+          << rest << ", batch " << batch << ": " << verdict.message;
+    }
+}
+
+TEST_F(Batch, RaggedLaneByLane) {
+  for (size_t batch : {2, 5, 33}) {
+    make("", raggedContexts(batch), "sm_90a");
+    auto outcome = lanes->run(*problem);
+    ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+    EXPECT_TRUE(outcome->comparison.ok)
+        << "batch " << batch << ": " << outcome->comparison.message;
+  }
+}
+
+TEST_F(Batch, PiecesOfKeysDependOnNoOtherRequest) {
+  std::vector<int32_t> contexts = raggedContexts(9);
+  make("split<keys of 128>", contexts, "sm_80");
+  HostRunner runner(host, *problem, 16);
+  problem->poisonOutputs();
+  runner.run();
+  std::vector<uint8_t> together = runner.output();
+  problem->poisonOutputs();
+  for (int32_t b = 0; b < 9; ++b)
+    runner.runAlone(b);
+  EXPECT_EQ(together, runner.output());
+}
