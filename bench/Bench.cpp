@@ -22,12 +22,8 @@ StatusOr<const Kernel *> Bench::kernelFor(int32_t tokens) {
 }
 
 StatusOr<Workload *> Bench::workloadFor(const Shape &shape) {
-  if (workload) {
-    const Shape &old = workload->getShape();
-    if (old.batch == shape.batch && old.context == shape.context &&
-        old.tokens == shape.tokens && old.table == shape.table)
-      return workload.get();
-  }
+  if (workload && workload->getShape() == shape)
+    return workload.get();
   workload.reset();
   StatusOr<const Kernel *> kernel = kernelFor(shape.tokens);
   if (!kernel.ok())

@@ -94,6 +94,8 @@ std::string tokentile::toJsonLines(const DeviceFacts &device, double nothing,
                  {"items", record.items},
                  {"bytes", record.bytes},
                  {"time", timingJson(record.timing)}});
+    if (!record.shape.contexts.empty())
+      json["contexts"] = record.shape.contexts;
     if (record.floor) {
       json["floor"] = timingJson(record.floor->timing);
       json["floor_shape"] = record.floor->shape;

@@ -61,14 +61,19 @@ const char *tokentile::tableName(TableKind kind) {
   return "?";
 }
 
+static int64_t visibleOf(const KernelInfo &info, int64_t keys, int32_t tokens) {
+  return info.window ? std::min<int64_t>(keys, info.window - 1 + tokens) : keys;
+}
+
 int64_t tokentile::visibleKeys(const KernelInfo &info, const Shape &shape) {
-  int64_t keys = shape.keys();
-  return info.window ? std::min<int64_t>(keys, info.window - 1 + shape.tokens)
-                     : keys;
+  return visibleOf(info, shape.keys(), shape.tokens);
 }
 
 int64_t tokentile::uniqueBytes(const KernelInfo &info, const Shape &shape) {
-  return shape.batch * visibleKeys(info, shape) * info.keyBytesPerToken();
+  int64_t keys = 0;
+  for (int32_t b = 0; b < shape.batch; ++b)
+    keys += visibleOf(info, shape.contextOf(b) + shape.tokens, shape.tokens);
+  return keys * info.keyBytesPerToken();
 }
 
 StatusOr<std::unique_ptr<Workload>>
@@ -85,16 +90,26 @@ Status Workload::fillTable(const KernelInfo &info) {
   bool isPaged = info.pageOrder != PageOrder::Contiguous;
   int64_t page = isPaged ? info.pageSize : 64;
   tableStride = ceilDiv(shape.keys(), page);
-  int32_t count = int32_t(shape.batch * tableStride);
-  std::vector<int32_t> table(size_t(std::max(count, 1)), 0);
-  std::iota(table.begin(), table.end(), 0);
+  int32_t count = 0;
+  for (int32_t b = 0; b < shape.batch; ++b)
+    count += int32_t(ceilDiv(shape.contextOf(b) + shape.tokens, page));
+  std::vector<int32_t> ids(size_t(std::max(count, 1)), 0);
+  std::iota(ids.begin(), ids.end(), 0);
   poolPages = std::max(count, 1);
   if (shape.table == TableKind::Fragmented) {
-    for (int32_t &id : table)
+    for (int32_t &id : ids)
       id = 2 * id + 1;
     poolPages = 2 * poolPages + 1;
   } else if (shape.table == TableKind::Shuffled) {
-    std::shuffle(table.begin(), table.end(), std::mt19937(1));
+    std::shuffle(ids.begin(), ids.end(), std::mt19937(1));
+  }
+  // Each request has the pages that it needs, in rows of the longest one's.
+  std::vector<int32_t> table(size_t(shape.batch) * tableStride + 1, 0);
+  auto next = ids.begin();
+  for (int32_t b = 0; b < shape.batch; ++b) {
+    int64_t pages = ceilDiv(shape.contextOf(b) + shape.tokens, page);
+    std::copy(next, next + pages, table.begin() + b * tableStride);
+    next += pages;
   }
   StatusOr<Buffer> buffer = device.allocate(table.size() * sizeof(int32_t));
   if (!buffer.ok())
@@ -107,8 +122,9 @@ Status Workload::fillTable(const KernelInfo &info) {
 Status Workload::fillPools(const KernelInfo &info) {
   bool isPaged = info.pageOrder != PageOrder::Contiguous;
   int64_t dense = int64_t(info.kvHeads) * info.headDim * 2;
-  int64_t slots = isPaged ? int64_t(poolPages) * info.pageSize
-                          : int64_t(shape.batch) * shape.keys();
+  int64_t slots = isPaged ? int64_t(poolPages) * info.pageSize : 0;
+  for (int32_t b = 0; b < shape.batch && !isPaged; ++b)
+    slots += shape.contextOf(b) + shape.tokens;
   int64_t queryTokens = int64_t(shape.batch) * shape.tokens;
   int64_t queryBytes = queryTokens * info.queryHeads * info.headDim * 2;
   int64_t lseBytes = queryTokens * info.queryHeads * 4;
@@ -153,18 +169,17 @@ StatusOr<const int32_t *> Workload::upload(const std::vector<int32_t> &values) {
 
 StatusOr<LaunchArgs> Workload::args(const KernelInfo &info, int32_t before,
                                     int32_t tokens) {
-  int32_t batch = shape.batch, context = shape.context + before;
-  std::vector<int32_t> counts, offsets, positions, keyOffsets;
-  for (int32_t b = 0; b <= batch; ++b) {
-    offsets.push_back(b * tokens);
-    keyOffsets.push_back(b * shape.keys());
-  }
+  int32_t batch = shape.batch;
+  std::vector<int32_t> counts, offsets{0}, positions, keyOffsets{0}, lengths;
   counts.assign(size_t(batch), tokens);
-  for (int32_t b = 0; b < batch; ++b)
+  for (int32_t b = 0; b < batch; ++b) {
+    int32_t context = shape.contextOf(b) + before;
+    offsets.push_back((b + 1) * tokens);
+    keyOffsets.push_back(keyOffsets.back() + shape.contextOf(b) + shape.tokens);
     for (int32_t j = 0; j < tokens; ++j)
       positions.push_back(context + j);
-  std::vector<int32_t> lengths(size_t(batch),
-                               info.lengthsTotal ? context + tokens : context);
+    lengths.push_back(info.lengthsTotal ? context + tokens : context);
+  }
 
   LaunchArgs args;
   int64_t rowBytes = int64_t(info.queryHeads) * info.headDim * 2;

@@ -16,16 +16,23 @@ enum class TableKind { Identity, Fragmented, Shuffled };
 
 const char *tableName(TableKind kind);
 
-/// One launch's worth of requests, all of the same context.
+/// One launch's worth of requests.
 struct Shape {
   int32_t batch = 1;
-  /// Keys before the block.
+  /// Keys before the block, of the longest request.
   int32_t context = 0;
   /// Query tokens of the whole step.
   int32_t tokens = 1;
   TableKind table = TableKind::Identity;
+  /// The context of each request; empty if all have `context`.
+  std::vector<int32_t> contexts;
 
+  int32_t contextOf(int32_t request) const {
+    return contexts.empty() ? context : contexts[request];
+  }
+  /// Of the longest request, block included.
   int32_t keys() const { return context + tokens; }
+  bool operator==(const Shape &) const = default;
 };
 
 /// Device memory for `shape`, laid out as a kernel reads it. Kernels that
@@ -72,7 +79,7 @@ private:
 /// Bytes of keys and values that `shape` makes a sweep read once: those that
 /// at least one row sees.
 int64_t uniqueBytes(const KernelInfo &info, const Shape &shape);
-/// Keys of one request that at least one row sees.
+/// Keys of the longest request that at least one row sees.
 int64_t visibleKeys(const KernelInfo &info, const Shape &shape);
 
 } // namespace tokentile

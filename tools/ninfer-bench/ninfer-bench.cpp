@@ -5,7 +5,9 @@
 #include "tools/front/Front.h"
 #include "tools/front/Tool.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 using namespace tokentile;
 
@@ -20,6 +22,7 @@ struct Options {
   std::vector<int32_t> contexts;
   std::vector<std::string> tables;
   int32_t batch = 1;
+  std::string ragged;
   int samples = 31;
   std::string baseline;
   std::string json;
@@ -29,6 +32,8 @@ struct Options {
 /// The options with every list and number read.
 struct Request {
   std::vector<int32_t> tokens;
+  /// The contexts of a ragged batch, or empty.
+  std::vector<int32_t> ragged;
   std::vector<TableKind> tables;
   int32_t chunk = 0;
 };
@@ -50,8 +55,37 @@ StatusOr<int32_t> readBaseline(const std::string &baseline) {
   return std::stoi(digits);
 }
 
+/// Reads "A,BxN,...": a context, and one that N requests have.
+StatusOr<std::vector<int32_t>> readRagged(const std::string &text) {
+  std::vector<int32_t> contexts;
+  std::stringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    int context = -1, count = 1, used = 0;
+    int read =
+        std::sscanf(item.c_str(), "%d%nx%d%n", &context, &used, &count, &used);
+    if (read < 1 || used != int(item.size()) || context < 0 ||
+        context > maxContext || count < 1 || count > 65535)
+      return bad("--ragged '" + item +
+                 "' is unknown; a context, or AxN for N of them, works");
+    contexts.insert(contexts.end(), size_t(count), context);
+  }
+  return contexts;
+}
+
 StatusOr<Request> readOptions(Options &options) {
   Request request;
+  StatusOr<std::vector<int32_t>> ragged = readRagged(options.ragged);
+  if (!ragged.ok())
+    return ragged.status();
+  request.ragged = *ragged;
+  if (!request.ragged.empty() && !options.contexts.empty())
+    return bad("--ragged has contexts of its own; --context does not go with "
+               "it");
+  if (!request.ragged.empty()) {
+    options.contexts = {
+        *std::max_element(request.ragged.begin(), request.ragged.end())};
+    options.batch = int32_t(request.ragged.size());
+  }
   if (options.contexts.empty())
     options.contexts = {4096, 16384, 65536, 131072};
   for (int32_t context : options.contexts)
@@ -188,8 +222,9 @@ StatusOr<int> run(Options &options) {
   for (TableKind table : request->tables)
     for (int32_t context : options.contexts)
       for (int32_t tokens : *widths) {
-        Shape shape{options.batch, context, tokens, table};
-        bool withFloor = isCuda && !options.noFloor;
+        Shape shape{options.batch, context, tokens, table, request->ragged};
+        // The loads alone are those of requests of one length.
+        bool withFloor = isCuda && !options.noFloor && request->ragged.empty();
         if (Status status =
                 timeShape(bench, shape, *request, withFloor, records);
             !status.ok())
@@ -223,6 +258,9 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--batch", options.batch, "Requests (default: 1)");
+  app.add_option("--ragged", options.ragged,
+                 "Instead of --context and --batch: the context of each "
+                 "request, as 131072,4096x31");
   app.add_option("--samples", options.samples,
                  "Samples of each figure (default: 31)");
   app.add_option("--baseline", options.baseline,
