@@ -225,9 +225,11 @@ RequestTiles BlockContext::tilesOf(OpBuilder &b, const Facts &facts) {
   for (Operation &op : body.without_terminator())
     b.clone(op, map);
   auto yield = cast<YieldTilesOp>(body.getTerminator());
-  return {map.lookupOrDefault(yield.getFirst()),
-          map.lookupOrDefault(yield.getEnd()),
-          yield.getParts() ? map.lookupOrDefault(yield.getParts()) : Value()};
+  auto emitted = [&](Value value) {
+    return value ? map.lookupOrDefault(value) : Value();
+  };
+  return {emitted(yield.getFirst()), emitted(yield.getEnd()),
+          emitted(yield.getParts()), emitted(yield.getPiece())};
 }
 
 void BlockContext::setRequest(OpBuilder &b, const WorkItem &found) {
@@ -246,9 +248,10 @@ void BlockContext::setRequest(OpBuilder &b, const WorkItem &found) {
   context = facts.context;
   minPosition = facts.minPosition;
   maxPosition = facts.maxPosition;
-  if (!item || program.getRole() != ProgramRole::Sweep)
+  if (!item)
     return;
   RequestTiles tiles = tilesOf(b, facts);
+  firstPiece = tiles.piece;
   firstTile = tiles.first;
   endTile = tiles.end;
 }

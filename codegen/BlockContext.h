@@ -69,6 +69,9 @@ public:
   mlir::Value part;
   mlir::Value parts;
   mlir::Value slot;
+  /// For a merge, the number of part 0 among the pieces of a fixed plan; null
+  /// if there are none.
+  mlir::Value firstPiece;
   /// Tiles of the request that some row sees: [firstTile, endTile).
   mlir::Value firstTile;
   mlir::Value endTile;

@@ -91,7 +91,7 @@ public:
 
 private:
   std::pair<Value, Value> tilesOfRequest(Block &facts);
-  Value partsOfRequest(Value first, Value end);
+  std::pair<Value, Value> partsOfRequest(Value first, Value end);
 };
 
 /// Builds the sweep of one plan.
@@ -144,18 +144,21 @@ std::pair<Value, Value> ItemBuilder::tilesOfRequest(Block &facts) {
   return {first, larger(first, end)};
 }
 
-/// How many parts a request has if the plan says so, else null.
-Value ItemBuilder::partsOfRequest(Value first, Value end) {
+/// How many parts a request has if the plan says so, and the number of the
+/// first; else null.
+std::pair<Value, Value> ItemBuilder::partsOfRequest(Value first, Value end) {
   SplitAttr split = plan.getSplitOrDefault();
   Value one = constant(1);
   if (split.getKind() == SplitKind::Auto)
-    return Value();
+    return {};
   if (split.getKind() == SplitKind::Count)
-    return larger(one, smaller(sub(end, first), constant(split.getValue())));
+    return {larger(one, smaller(sub(end, first), constant(split.getValue()))),
+            constant(0)};
   // Pieces are counted from key 0: a row's pieces do not depend on others.
   int64_t size = split.getValue() / keyTile;
   Value above = div(add(end, constant(size - 1)), constant(size));
-  return larger(one, sub(above, div(first, constant(size))));
+  Value piece = div(first, constant(size));
+  return {larger(one, sub(above, piece)), piece};
 }
 
 ItemOp ItemBuilder::build() {
@@ -167,7 +170,8 @@ ItemOp ItemBuilder::build() {
     facts.addArgument(b.getI32Type(), b.getLoc());
   b.setInsertionPointToStart(&facts);
   auto [first, end] = tilesOfRequest(facts);
-  YieldTilesOp::create(b, first, end, partsOfRequest(first, end));
+  auto [parts, piece] = partsOfRequest(first, end);
+  YieldTilesOp::create(b, first, end, parts, piece);
   return item;
 }
 

@@ -21,7 +21,9 @@ namespace tokentile {
 /// Tiles of a request that some row sees, and its parts where the plan fixes
 /// them.
 struct RequestTiles {
-  mlir::Value first, end, parts;
+  mlir::Value first, end;
+  /// Null unless the plan fixes them: how many parts, and the number of part 0.
+  mlir::Value parts, piece;
 };
 
 /// What a block was given. `parts` is 0 if it is nothing.

@@ -127,20 +127,26 @@ def Attn_ItemOp : Attn_ProgramPart<"item", [SingleBlock, IsolatedFromAbove]> {
 }
 
 def Attn_YieldTilesOp : Attn_Op<"yield_tiles", [
-    Pure, Terminator, HasParent<"ItemOp">]> {
+    Pure, Terminator, HasParent<"ItemOp">, AttrSizedOperandSegments]> {
   let summary = "tiles of keys that some row of a request sees";
   let description = [{
     Ends the region of `attn.item`: the request has tiles `first` to `end`,
-    `end` excluded and not below `first`, and exactly `parts` parts if given.
+    `end` excluded and not below `first`. If `parts` are given it has exactly so
+    many, and part 0 is number `piece` of pieces that do not depend on what the
+    rows see. Partial results are added by the numbers of their pieces, so that
+    a row's sum does not depend on which piece is the first.
 
     Example:
 
     ```mlir
-    attn.yield_tiles %first to %end in %parts
+    attn.yield_tiles %first to %end in %parts from %piece
     ```
   }];
-  let arguments = (ins I32:$first, I32:$end, Optional<I32>:$parts);
-  let assemblyFormat = "$first `to` $end (`in` $parts^)? attr-dict";
+  let arguments = (ins I32:$first, I32:$end, Optional<I32>:$parts,
+                       Optional<I32>:$piece);
+  let assemblyFormat = [{
+    $first `to` $end (`in` $parts^ `from` $piece)? attr-dict
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -58,6 +58,14 @@ private:
     int64_t behind = which * block->shape.paddedRows() * 4;
     return b.load(b.getF32Type(), b.offset(b.global(at), behind));
   }
+  /// The first part of `worker`, of `workers` (a power of two) that take the
+  /// pieces in turn, by their numbers.
+  Value firstPart(Value worker, int64_t workers) {
+    if (!block->firstPiece)
+      return worker;
+    Value behind = arith::SubIOp::create(b, worker, block->firstPiece);
+    return b.rem(behind, workers);
+  }
   void mergeRow();
   void findMaximum();
   Registers sumParts();
@@ -82,8 +90,9 @@ private:
 void MergeEmitter::findMaximum() {
   const int64_t all[] = {1, 2, 4, 8, 16};
   Value step = b.i32(layout::kWarp);
+  Value first = firstPart(lane, layout::kWarp);
   Registers found =
-      b.loop(lane, block->parts, step, {b.f32(-INFINITY)},
+      b.loop(first, block->parts, step, {b.f32(-INFINITY)},
              [&](Value part, ValueRange carried) {
                return Registers{b.largerf(carried[0], stat(part, 0))};
              });
@@ -91,7 +100,7 @@ void MergeEmitter::findMaximum() {
   Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
                                       b.f32(-INFINITY));
   reference = b.select(empty, b.f32(0), max);
-  found = b.loop(lane, block->parts, step, {b.f32(0)},
+  found = b.loop(first, block->parts, step, {b.f32(0)},
                  [&](Value part, ValueRange carried) {
                    Value weight = b.exp2(b.subf(stat(part, 0), reference));
                    return Registers{b.fma(weight, stat(part, 1), carried[0])};
@@ -103,8 +112,8 @@ void MergeEmitter::findMaximum() {
 Registers MergeEmitter::sumParts() {
   Type four = b.vector(kDims, b.getF32Type());
   return b.loop(
-      group, block->parts, b.i32(kGroups * kUnroll), Registers(kDims, b.f32(0)),
-      [&](Value first, ValueRange carried) {
+      firstPart(group, kGroups), block->parts, b.i32(kGroups * kUnroll),
+      Registers(kDims, b.f32(0)), [&](Value first, ValueRange carried) {
         // All loads first, so that they are in flight together. A part
         // without a sum has no output: its memory is not read.
         Registers weights, loaded;

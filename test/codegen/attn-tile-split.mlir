@@ -35,7 +35,7 @@ attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
 // CHECK: %[[ALL:.*]] = arith.subi %[[HIGH]], %[[LOW]]
 // CHECK: %[[FEW:.*]] = arith.minsi %[[ALL]], %c3_i32
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[FEW]], %c1_i32
-// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]]
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]] from %c0_i32
 // CHECK: %[[TILES:.*]] = arith.subi %[[END]], %[[FIRST]]
 // CHECK: %[[BELOW:.*]] = arith.muli %[[TILES]], %[[I]]
 // CHECK: %[[SKIPPED:.*]] = arith.divui %[[BELOW]], %[[N]]
@@ -61,7 +61,7 @@ attn.kernel @split_keys heads<4 over 2, dim 64> tokens<2>
 // CHECK: %[[BELOW:.*]] = arith.divui %[[LOW]], %c3_i32
 // CHECK: %[[PIECES:.*]] = arith.subi %[[ABOVE]], %[[BELOW]]
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[PIECES]], %c1_i32
-// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]]
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]] from %[[BELOW]]
 // CHECK: %[[SKIPPED:.*]] = arith.divui %[[FIRST]], %c3_i32
 // CHECK: %[[J:.*]] = arith.addi %[[SKIPPED]], %[[I]]
 // CHECK: %[[BEGIN:.*]] = arith.muli %[[J]], %c3_i32

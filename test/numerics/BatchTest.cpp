@@ -155,3 +155,63 @@ TEST_F(Batch, PiecesOfKeysDependOnNoOtherRequest) {
     runner.runAlone(b);
   EXPECT_EQ(together, runner.output());
 }
+
+// A row's pieces are those of its position, however many rows are beside it
+// and wherever the window of the others begins.
+TEST_F(Batch, PiecesOfKeysDependOnNoOtherRow) {
+  auto specOfTokens = [](int64_t tokens) {
+    return "attn.kernel @batch heads<12 over 2, dim 128> tokens<" +
+           std::to_string(tokens) +
+           "> sees<prefix left within 700, suffix causal> keys<bf16> "
+           "values<fp16> paging<page_major page 16> output<fp16 "
+           "token_major with lse> split<keys of 64> "
+           "schedule<auto key_tile 32 key_warps 1>";
+  };
+  // The window of row 4 begins with a piece.
+  constexpr int32_t tokens = 8, context = 13 * 64 + 699 - 4;
+  Case testCase;
+  testCase.specText = specOfTokens(tokens);
+  testCase.batch = 1;
+  testCase.seed = 3;
+  testCase.contexts = testCase.lengths = {context};
+  testCase.columns = {tokens};
+  auto all = LaneRunner::create(testCase.specText, "sm_90a");
+  auto one = LaneRunner::create(specOfTokens(1), "sm_90a");
+  ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
+  ASSERT_TRUE(bool(one)) << llvm::toString(one.takeError());
+  std::string error;
+  problem = Problem::create((*all)->getSpec(), testCase, error);
+  ASSERT_TRUE(problem) << error;
+  auto outcome = (*all)->run(*problem);
+  ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+  EXPECT_TRUE(outcome->comparison.ok) << outcome->comparison.message;
+  // Many numbers, in fp16: few show the last bit of a sum.
+  std::vector<uint8_t> together[] = {problem->getTensor("output").storage,
+                                     problem->getTensor("lse").storage};
+  std::vector<uint8_t> alone[] = {together[0], together[1]};
+  for (int32_t token = 0; token < tokens; ++token) {
+    int32_t before = context + token;
+    KernelArgs all = problem->getHostArgs();
+    (*one)->allow({&before, &before + 1, false});
+    (*one)->adjust = [&](KernelArgs &args) {
+      args.query =
+          static_cast<const char *>(args.query) + token * args.queryTokenStride;
+      args.output =
+          static_cast<char *>(args.output) + token * args.outputTokenStride;
+      args.logSumExp += token * 12;
+      args.lengths = &before;
+    };
+    outcome = (*one)->run(*problem);
+    ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+    auto keep = [&](const char *name, int64_t bytes,
+                    std::vector<uint8_t> &kept) {
+      const HostTensor &tensor = problem->getTensor(name);
+      int64_t at = tensor.offset + token * bytes;
+      std::copy_n(tensor.storage.begin() + at, bytes, kept.begin() + at);
+    };
+    keep("output", all.outputTokenStride, alone[0]);
+    keep("lse", 12 * sizeof(float), alone[1]);
+  }
+  EXPECT_EQ(together[0], alone[0]);
+  EXPECT_EQ(together[1], alone[1]);
+}
