@@ -79,33 +79,28 @@ static Json kernelJson(const KernelInfo &info) {
           {"rows", info.rows}};
 }
 
-std::string tokentile::toJsonLines(const DeviceFacts &device, double nothing,
-                                   int samples,
-                                   const std::vector<BenchRecord> &records) {
-  std::string lines;
-  for (const BenchRecord &record : records) {
-    Json json = kernelJson(record.kernel);
-    json.update({{"mode", record.mode},
-                 {"tokens", record.shape.tokens},
-                 {"context", record.shape.context},
-                 {"batch", record.shape.batch},
-                 {"table", tableName(record.shape.table)},
-                 {"sweeps", record.sweeps},
-                 {"items", record.items},
-                 {"bytes", record.bytes},
-                 {"time", timingJson(record.timing)}});
-    if (!record.shape.contexts.empty())
-      json["contexts"] = record.shape.contexts;
-    if (record.floor) {
-      json["floor"] = timingJson(record.floor->timing);
-      json["floor_shape"] = record.floor->shape;
-    }
-    json.update({{"device", device.name},
-                 {"chip", device.chip},
-                 {"cache", device.kind == DeviceKind::Cuda ? "cold" : "warm"},
-                 {"samples", samples},
-                 {"empty_kernel_us", rounded(nothing)}});
-    lines += json.dump() + "\n";
+std::string tokentile::toJsonLine(const DeviceFacts &device, double nothing,
+                                  int samples, const BenchRecord &record) {
+  Json json = kernelJson(record.kernel);
+  json.update({{"mode", record.mode},
+               {"tokens", record.shape.tokens},
+               {"context", record.shape.context},
+               {"batch", record.shape.batch},
+               {"table", tableName(record.shape.table)},
+               {"sweeps", record.sweeps},
+               {"items", record.items},
+               {"bytes", record.bytes},
+               {"time", timingJson(record.timing)}});
+  if (!record.shape.contexts.empty())
+    json["contexts"] = record.shape.contexts;
+  if (record.floor) {
+    json["floor"] = timingJson(record.floor->timing);
+    json["floor_shape"] = record.floor->shape;
   }
-  return lines;
+  json.update({{"device", device.name},
+               {"chip", device.chip},
+               {"cache", device.kind == DeviceKind::Cuda ? "cold" : "warm"},
+               {"samples", samples},
+               {"empty_kernel_us", rounded(nothing)}});
+  return json.dump() + "\n";
 }

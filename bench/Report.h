@@ -11,11 +11,11 @@ namespace tokentile {
 std::string tableHead();
 std::string tableLine(const BenchRecord &record);
 
-/// JSON Lines: one object for each record, which says all about it, so that
-/// files of several runs can be joined. bench/README.md names the fields.
-/// `nothing` is the time of an empty kernel, 0 if it was not measured.
-std::string toJsonLines(const DeviceFacts &device, double nothing, int samples,
-                        const std::vector<BenchRecord> &records);
+/// One line of JSON that says all about the record, so that files of several
+/// runs can be joined. bench/README.md names the fields. `nothing` is the time
+/// of an empty kernel, 0 if it was not measured.
+std::string toJsonLine(const DeviceFacts &device, double nothing, int samples,
+                       const BenchRecord &record);
 
 } // namespace tokentile
 

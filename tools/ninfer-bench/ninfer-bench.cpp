@@ -164,8 +164,10 @@ widthsOf(const Options &options, const Request &request, const Device &device) {
   return widths;
 }
 
+/// Times one shape and hands each figure to `report` as soon as it is there.
 Status timeShape(Bench &bench, const Shape &shape, const Request &request,
-                 bool withFloor, std::vector<BenchRecord> &records) {
+                 bool withFloor,
+                 const std::function<Status(const BenchRecord &)> &report) {
   std::optional<Floor> floor;
   if (withFloor) {
     StatusOr<Floor> measured = bench.floor(shape);
@@ -181,9 +183,8 @@ Status timeShape(Bench &bench, const Shape &shape, const Request &request,
     if (!record.ok())
       return record.status();
     record->floor = floor;
-    std::printf("%s\n", tableLine(*record).c_str());
-    std::fflush(stdout);
-    records.push_back(*std::move(record));
+    if (Status status = report(*record); !status.ok())
+      return status;
   }
   return Status();
 }
@@ -218,7 +219,17 @@ StatusOr<int> run(Options &options) {
   std::printf("\n%s\n", tableHead().c_str());
 
   Bench bench(**timer, compilerOf(options, **device), options.samples);
-  std::vector<BenchRecord> records;
+  if (!options.json.empty())
+    if (Status status = writeText(options.json, ""); !status.ok())
+      return status;
+  auto report = [&](const BenchRecord &record) {
+    std::printf("%s\n", tableLine(record).c_str());
+    std::fflush(stdout);
+    if (options.json.empty())
+      return Status();
+    return appendText(options.json,
+                      toJsonLine(facts, nothing, options.samples, record));
+  };
   for (TableKind table : request->tables)
     for (int32_t context : options.contexts)
       for (int32_t tokens : *widths) {
@@ -226,16 +237,10 @@ StatusOr<int> run(Options &options) {
         // The loads alone are those of requests of one length.
         bool withFloor = isCuda && !options.noFloor && request->ragged.empty();
         if (Status status =
-                timeShape(bench, shape, *request, withFloor, records);
+                timeShape(bench, shape, *request, withFloor, report);
             !status.ok())
           return status;
       }
-  if (options.json.empty())
-    return 0;
-  Status written = writeText(
-      options.json, toJsonLines(facts, nothing, options.samples, records));
-  if (!written.ok())
-    return written;
   return 0;
 }
 
@@ -267,6 +272,7 @@ int main(int argc, char **argv) {
                  "chunked:C also times launches of C tokens each");
   app.add_flag("--no-floor", options.noFloor, "Do not measure the loads alone");
   app.add_option("--json", options.json,
-                 "File for the figures, one JSON object a line");
+                 "File for the figures, one JSON object a line, each written "
+                 "when it is measured");
   return runTool(app, argc, argv, [&] { return run(options); });
 }
