@@ -52,6 +52,7 @@ class Verdict(NamedTuple):
     def passes(self):
         return (
             not self.missing
+            and self.worst is not None
             and self.worst.value() <= CELL_BAR
             and self.mean <= MEAN_BAR
         )
@@ -163,8 +164,36 @@ def judge(results, recorded):
             ratios.append(ratio)
         elif cell in wanted:
             missing.append(cell)
+    return verdict_of(ratios, missing)
+
+
+def verdict_of(ratios, missing):
+    """The Verdict over these ratios; `missing` names cells without one."""
     if not ratios:
         return Verdict([], missing, None, math.nan)
     worst = max(ratios, key=Ratio.value)
     mean = geometric_mean([ratio.value() for ratio in ratios])
     return Verdict(ratios, missing, worst, mean)
+
+
+def verdict_text(verdict):
+    if verdict.worst is None:
+        return "No cell is in both the results and the recorded peers."
+    lines = [
+        f"{len(verdict.ratios)} cells: over the best paged peer at most "
+        f"{verdict.worst.value():.3f} ({verdict.worst.cell}), geometric mean "
+        f"{verdict.mean:.3f}; the bars are {CELL_BAR:.2f} and "
+        f"{MEAN_BAR:.2f}."
+    ]
+    above = [
+        f"{ratio.cell} {ratio.value():.2f}"
+        for ratio in verdict.ratios
+        if ratio.value() > CELL_BAR
+    ]
+    if above:
+        lines.append(f"Above the bar ({len(above)}): {'; '.join(above)}.")
+    if verdict.missing:
+        names = "; ".join(str(cell) for cell in verdict.missing)
+        lines.append(f"Not measured ({len(verdict.missing)}): {names}.")
+    lines.append("Passed." if verdict.passes() else "Missed.")
+    return "\n".join(lines)

@@ -4,7 +4,7 @@ Reads the JSON Lines of ninfer-draft-bench and ninfer-spec; bench/README.md
 names their fields.
 """
 
-import json
+from tables import table
 
 ROUTES = ("batched", "padded", "loop", "reattend")
 STEP_ROUTES = ("batched", "loop", "reattend")
@@ -17,25 +17,6 @@ TIME_BARS = {(1300, 8): 30, (1300, 32): 65, ("200:8000", 8): 75}
 # Of the batched kernel's time over the loop's, at so many requests.
 LOOP_BAR = 0.5
 LOOP_BATCH = 8
-
-
-def read_lines(path):
-    """The records of a file; a last line that was cut short is dropped."""
-    records = []
-    with open(path) as file:
-        for line in file:
-            if line.endswith("\n"):
-                records.append(json.loads(line))
-    return records
-
-
-def table(head, rows):
-    """Markdown; a cell of None is a dash."""
-    text = lambda cells: "| " + " | ".join(map(str, cells)) + " |\n"
-    lines = text(head) + "|" + "---|" * len(head) + "\n"
-    for row in rows:
-        lines += text(["-" if cell is None else cell for cell in row])
-    return lines
 
 
 def find(records, **fields):

@@ -2,11 +2,11 @@
 
 import os
 import sys
-import tempfile
 import unittest
 
 here = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(here, "../../bench/spec"))
+bench = os.path.join(here, "../../bench")
+sys.path[:0] = [os.path.join(bench, "spec"), bench]
 import report
 
 BATCHES = [1, 8]
@@ -110,12 +110,6 @@ class Report(unittest.TestCase):
         )
         text, passes = report.report([], [], BATCHES)
         self.assertFalse(passes)
-
-    def test_a_line_that_was_cut_short_is_dropped(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-            file.write('{"a": 1}\n{"a": 2')
-            file.flush()
-            self.assertEqual(report.read_lines(file.name), [{"a": 1}])
 
 
 if __name__ == "__main__":
