@@ -3,7 +3,7 @@
 // An engine records a launch once and replays it while requests grow, shrink,
 // come and go. Only device memory changes between replays: keys, lengths,
 // columns, positions, tables. Runs on the host always, and on a GPU where there
-// is one.
+// is one. TOKENTILE_TEST_REPLAYS says how many replays of each graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,10 @@
 #include "test/numerics/SpecText.h"
 
 #include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
 
 using namespace tokentile;
 
@@ -24,12 +28,32 @@ struct Step {
   std::vector<int32_t> contexts, columns;
 };
 
-const Step steps[] = {
+const std::vector<Step> edgeSteps = {
     {{0, 1, 15}, {4, 4, 4}},      {{16, 63, 1000}, {4, 1, 3}},
     {{17, 1000, 0}, {4, 2, 4}},   {{64, 0, 127}, {1, 0, 4}},
     {{0, 0, 0}, {0, 0, 0}},       {{1000, 1001, 1002}, {4, 3, 2}},
     {{128, 129, 130}, {2, 2, 2}},
 };
+
+/// Enough that every step also follows the longest ones.
+int replaysFor(size_t steps) {
+  const char *text = std::getenv("TOKENTILE_TEST_REPLAYS");
+  return text ? std::atoi(text) : int(2 * steps);
+}
+
+/// The steps at edges, and more of them at random for more replays.
+std::vector<Step> drawSteps(int replays, std::mt19937 &random) {
+  std::vector<Step> steps = edgeSteps;
+  for (int i = 0; i < replays / 100; ++i) {
+    Step step;
+    for (int32_t b = 0; b < batch; ++b) {
+      step.columns.push_back(int32_t(random() % 5));
+      step.contexts.push_back(int32_t(random() % (maxKeys - 4)));
+    }
+    steps.push_back(step);
+  }
+  return steps;
+}
 
 Case makeStep(const std::string &spec, const Step &step, uint64_t seed) {
   Case testCase;
@@ -58,6 +82,10 @@ TEST_P(GraphReplay, StaysRightWhileLengthsAndTablesChange) {
   mlir::MLIRContext context;
   SpecModule spec = parseSpec(context, text);
   ASSERT_TRUE(spec.kernel) << spec.error;
+  int replays = replaysFor(edgeSteps.size());
+  ASSERT_GT(replays, 0) << "TOKENTILE_TEST_REPLAYS is a count";
+  std::mt19937 random(1);
+  std::vector<Step> steps = drawSteps(replays, random);
   std::vector<std::unique_ptr<Problem>> problems;
   std::vector<Problem *> all;
   for (const Step &step : steps) {
@@ -70,15 +98,18 @@ TEST_P(GraphReplay, StaysRightWhileLengthsAndTablesChange) {
   Recording recording(**device);
   Status recorded = recording.record(text, {batch, maxKeys}, all);
   ASSERT_TRUE(recorded.ok()) << recorded.toString();
-  // Twice, so that every step also follows the longest ones.
-  for (int round = 0; round < 2; ++round)
-    for (size_t i = 0; i < all.size(); ++i) {
-      Status status = recording.replay(*all[i]);
-      ASSERT_TRUE(status.ok()) << status.toString();
-      Comparison verdict = all[i]->check();
-      EXPECT_TRUE(verdict.ok)
-          << "round " << round << " step " << i << ": " << verdict.message;
-    }
+  for (int i = 0; i < replays; ++i) {
+    // In order at first, then so that every step follows every other one.
+    size_t at =
+        size_t(i) < 2 * all.size() ? i % all.size() : random() % all.size();
+    Status status = recording.replay(*all[at]);
+    ASSERT_TRUE(status.ok()) << status.toString();
+    Comparison verdict = all[at]->check();
+    ASSERT_TRUE(verdict.ok)
+        << "replay " << i << " step " << at << ": " << verdict.message;
+  }
+  std::printf("%d replays of one graph with %zu steps, each checked\n", replays,
+              all.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(
