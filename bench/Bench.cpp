@@ -36,16 +36,11 @@ StatusOr<Workload *> Bench::workloadFor(const Shape &shape) {
   return workload.get();
 }
 
-StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
-  StatusOr<Workload *> tensors = workloadFor(shape);
-  if (!tensors.ok())
-    return tensors.status();
+Status Bench::addStep(Workload &tensors, const Shape &shape, int32_t chunk,
+                      Launches &launches, BenchRecord &record) {
   int32_t size = chunk ? std::min(chunk, shape.tokens) : shape.tokens;
-  std::vector<std::pair<Plan, LaunchArgs>> launches;
-  BenchRecord record;
   record.shape = shape;
   record.sweeps = 0;
-  record.mode = chunk ? "chunks of " + std::to_string(chunk) : "one launch";
   for (int32_t before = 0; before < shape.tokens; before += size) {
     int32_t tokens = std::min(size, shape.tokens - before);
     StatusOr<const Kernel *> kernel = kernelFor(tokens);
@@ -56,10 +51,10 @@ StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
         plan(**kernel, {shape.batch, shape.context + before + tokens});
     if (!planned.ok())
       return planned.status();
-    StatusOr<LaunchArgs> args = (*tensors)->args(info, before, tokens);
+    StatusOr<LaunchArgs> args = tensors.args(info, before, tokens);
     if (!args.ok())
       return args.status();
-    StatusOr<void *> workspace = (*tensors)->workspace(*planned);
+    StatusOr<void *> workspace = tensors.workspace(*planned);
     if (!workspace.ok())
       return workspace.status();
     args->workspace = *workspace;
@@ -72,17 +67,62 @@ StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
     }
     record.sweeps += info.sweeps;
   }
-  StatusOr<Timing> timing = timer.time(
+  return Status();
+}
+
+StatusOr<Timing> Bench::timeLaunches(const Launches &launches) {
+  return timer.time(
       [&](Stream &stream) {
-        for (auto &[planned, args] : launches)
+        for (const auto &[planned, args] : launches)
           if (Status status = launch(planned, args, stream); !status.ok())
             return status;
         return Status();
       },
       samples);
+}
+
+StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
+  StatusOr<Workload *> tensors = workloadFor(shape);
+  if (!tensors.ok())
+    return tensors.status();
+  Launches launches;
+  BenchRecord record;
+  record.mode = chunk ? "chunks of " + std::to_string(chunk) : "one launch";
+  if (Status status = addStep(**tensors, shape, chunk, launches, record);
+      !status.ok())
+    return status;
+  StatusOr<Timing> timing = timeLaunches(launches);
   if (!timing.ok())
     return timing.status();
   record.timing = *timing;
+  return record;
+}
+
+StatusOr<BenchRecord> Bench::timeLayers(const Shape &shape, int32_t layers) {
+  workload.reset();
+  StatusOr<const Kernel *> kernel = kernelFor(shape.tokens);
+  if (!kernel.ok())
+    return kernel.status();
+  std::vector<std::unique_ptr<Workload>> workloads;
+  Launches launches;
+  BenchRecord record;
+  record.mode = "mean of " + std::to_string(layers) + " layers";
+  for (int32_t layer = 0; layer < layers; ++layer) {
+    StatusOr<std::unique_ptr<Workload>> made =
+        Workload::create(timer.getDevice(), (*kernel)->info(), shape);
+    if (!made.ok())
+      return made.status();
+    workloads.push_back(*std::move(made));
+    if (Status status =
+            addStep(*workloads.back(), shape, /*chunk=*/0, launches, record);
+        !status.ok())
+      return status;
+  }
+  StatusOr<Timing> timing = timeLaunches(launches);
+  if (!timing.ok())
+    return timing.status();
+  record.timing = {timing->median / layers, timing->min / layers,
+                   timing->p95 / layers, timing->spreadPercent};
   return record;
 }
 

@@ -17,8 +17,8 @@ namespace tokentile {
 struct BenchRecord {
   /// The kernel; of several launches the first one's.
   KernelInfo kernel;
-  /// "one launch", or "chunks of C": as many launches as C goes into the
-  /// tokens, rounded up, each of which sweeps all keys.
+  /// "one launch"; "chunks of C": as many launches as C goes into the tokens,
+  /// rounded up, each of which sweeps all keys; or "mean of N layers".
   std::string mode;
   Shape shape;
   /// Times the keys are read in all.
@@ -46,10 +46,20 @@ public:
   /// many tokens; they are recorded in one graph, one behind another.
   StatusOr<BenchRecord> time(const Shape &shape, int32_t chunk);
 
+  /// The mean of `layers` > 0 launches of all tokens, one behind another in one
+  /// graph, each with keys of its own, as in the layers of a model.
+  StatusOr<BenchRecord> timeLayers(const Shape &shape, int32_t layers);
+
   /// The floor of `shape`. Unavailable on the host.
   StatusOr<Floor> floor(const Shape &shape);
 
 private:
+  using Launches = std::vector<std::pair<Plan, LaunchArgs>>;
+
+  /// Adds the launches of a step over `tensors`; fills `record` but for times.
+  Status addStep(Workload &tensors, const Shape &shape, int32_t chunk,
+                 Launches &launches, BenchRecord &record);
+  StatusOr<Timing> timeLaunches(const Launches &launches);
   StatusOr<const Kernel *> kernelFor(int32_t tokens);
   StatusOr<Workload *> workloadFor(const Shape &shape);
 

@@ -16,8 +16,6 @@ A bar holds if the figure is at most `must`; `aim` is only reported, and without
 the "floor", the time in "us", "sweeps" over the keys, or the time over that of
 another run, there at `of_tokens` if they differ. With `rate` it is bytes per
 second over those of the other run, and has to be at least `must`.
-
-`unmeasured` lists bars that ninfer-bench has no means to measure.
 """
 
 import os
@@ -235,7 +233,7 @@ HEAD = (
 )  # fmt: skip
 
 
-def report(results, unmeasured, is_judged):
+def report(results, is_judged):
     """The text, and whether every bar holds and every cell is there. Small
     problems are not judged: then only cells that are not there count."""
     rows = judge(results)
@@ -263,7 +261,6 @@ def report(results, unmeasured, is_judged):
     text += f"{len(met)} bars met, {aims} of {aimed} aims met.\n"
     text += named("Missed", missed) + named("Not measured", missing)
     text += skipped_text(results, rows)
-    text += "".join(f"No tool measures: {what}.\n" for what in unmeasured)
     ratios = [row.ratio for row in rows if row.ratio]
     peers = comparison.verdict_of(ratios, [])
     if ratios:

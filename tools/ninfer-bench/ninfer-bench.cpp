@@ -25,6 +25,7 @@ struct Options {
   std::string ragged;
   int samples = 31;
   std::string baseline;
+  int32_t layers = 0;
   std::string json;
   bool noFloor = false;
 };
@@ -98,6 +99,11 @@ StatusOr<Request> readOptions(Options &options) {
   if (options.samples < 3)
     return bad("--samples " + std::to_string(options.samples) +
                " does not fit; at least 3 works");
+  if (options.layers < 0 || options.layers > 1024)
+    return bad("--layers " + std::to_string(options.layers) +
+               " does not fit; 1 to 1024 work");
+  if (options.layers && !options.baseline.empty())
+    return bad("--baseline does not go with --layers");
   if (options.tables.empty())
     options.tables = {"identity"};
   for (const std::string &name : options.tables) {
@@ -166,7 +172,7 @@ widthsOf(const Options &options, const Request &request, const Device &device) {
 
 /// Times one shape and hands each figure to `report` as soon as it is there.
 Status timeShape(Bench &bench, const Shape &shape, const Request &request,
-                 bool withFloor,
+                 int32_t layers, bool withFloor,
                  const std::function<Status(const BenchRecord &)> &report) {
   std::optional<Floor> floor;
   if (withFloor) {
@@ -179,7 +185,8 @@ Status timeShape(Bench &bench, const Shape &shape, const Request &request,
   if (request.chunk && request.chunk < shape.tokens)
     chunks.push_back(request.chunk);
   for (int32_t chunk : chunks) {
-    StatusOr<BenchRecord> record = bench.time(shape, chunk);
+    StatusOr<BenchRecord> record =
+        layers ? bench.timeLayers(shape, layers) : bench.time(shape, chunk);
     if (!record.ok())
       return record.status();
     record->floor = floor;
@@ -234,10 +241,11 @@ StatusOr<int> run(Options &options) {
     for (int32_t context : options.contexts)
       for (int32_t tokens : *widths) {
         Shape shape{options.batch, context, tokens, table, request->ragged};
-        // The loads alone are those of requests of one length.
-        bool withFloor = isCuda && !options.noFloor && request->ragged.empty();
-        if (Status status =
-                timeShape(bench, shape, *request, withFloor, report);
+        // The loads alone are those of one launch for requests of one length.
+        bool withFloor = isCuda && !options.noFloor &&
+                         request->ragged.empty() && !options.layers;
+        if (Status status = timeShape(bench, shape, *request, options.layers,
+                                      withFloor, report);
             !status.ok())
           return status;
       }
@@ -270,6 +278,9 @@ int main(int argc, char **argv) {
                  "Samples of each figure (default: 31)");
   app.add_option("--baseline", options.baseline,
                  "chunked:C also times launches of C tokens each");
+  app.add_option("--layers", options.layers,
+                 "Instead: the mean of so many launches back to back, each "
+                 "with keys of its own");
   app.add_flag("--no-floor", options.noFloor, "Do not measure the loads alone");
   app.add_option("--json", options.json,
                  "File for the figures, one JSON object a line, each written "
