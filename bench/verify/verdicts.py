@@ -205,7 +205,7 @@ def text_of_row(row):
         number(row.us, 1),
         row.floor and f"{row.floor.us:.1f} {row.floor.source}",
         row.what or None,
-        number(row.value, 1 if row.what == "us" else 2),
+        number(row.value, 1 if row.what == "us" else 3),
         row.must,
         row.aim,
         ratio and f"{ratio.peer_us:.1f} {ratio.peer}",

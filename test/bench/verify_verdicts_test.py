@@ -62,7 +62,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual([row.verdict for row in rows], ["met", "met"])
         self.assertTrue(passes, text)
         self.assertIn(
-            "| q24 4K W=1 | 15.3 | 9.0 today | over floor | 1.70 | 1.7 | 1.35 "
+            "| q24 4K W=1 | 15.3 | 9.0 today | over floor | 1.699 | 1.7 | 1.35 "
             "| - | - | met |",
             text,
         )
