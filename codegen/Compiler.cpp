@@ -248,6 +248,8 @@ static SplitPolicy policyOf(SplitKind kind) {
     return SplitPolicy::Count;
   case SplitKind::Keys:
     return SplitPolicy::Keys;
+  case SplitKind::Pieces:
+    return SplitPolicy::Pieces;
   }
   return SplitPolicy::Auto;
 }

@@ -112,9 +112,14 @@ enum class PageOrder { PageMajor, HeadMajor, TokenMajor, Contiguous };
 /// offsets.
 enum class Columns { Uniform, Counted, Packed };
 
-/// How the keys of a request are divided: by the planner, into a fixed count,
-/// or into pieces of a fixed number of keys (batch-invariant).
-enum class SplitPolicy { Auto, Count, Keys };
+/// How the keys of a request are divided: by the lengths of all requests, into
+/// a fixed count, into pieces of a fixed number of keys (batch-invariant), or
+/// into pieces that grow with the position.
+enum class SplitPolicy { Auto, Count, Keys, Pieces };
+
+/// Of pieces that grow, so many lie between a position and its double; the
+/// first twice as many are of equal size.
+constexpr int64_t piecesPerDoubling = 16;
 
 /// Everything a caller must know to launch a kernel. Written by the compiler,
 /// stored in manifests, read by the runtime.

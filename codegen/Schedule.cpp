@@ -229,7 +229,8 @@ static ScheduleAttr toAttr(KernelOp spec, const MmaSchedule &s,
       s.keyTile, s.rowWarps, s.rowTiles, s.keyWarps,
       s.meetAtTile ? MeetKind::Tile : MeetKind::End, s.stages, s.rowBlocks,
       maxSweeps,
-      s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared);
+      s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared,
+      spec.getScheduleOrDefault().getInvariant());
 }
 
 /// Registers of a thread beside its fragments.
@@ -240,6 +241,12 @@ static int64_t otherRegisters(KernelOp spec) {
   axes += spec.getQueryOrDefault().getPositions() == PositionsKind::Given;
   axes += spec.getPaging().getPage() && spec.getPaging().getPage() < 64;
   return kOtherRegisters + axes * kAxisRegisters;
+}
+
+/// Whether the split is into pieces of whole tiles.
+static bool isSized(SplitAttr split) {
+  return split.getKind() == SplitKind::Keys ||
+         split.getKind() == SplitKind::Pieces;
 }
 
 /// Whether `s` divides rows, keys and dimensions as the lowering can.
@@ -260,7 +267,7 @@ static bool isPossible(KernelOp spec, const MmaSchedule &s,
   if (!isWellFormed(spec, s))
     return false;
   SplitAttr split = spec.getSplitOrDefault();
-  if (split.getKind() == SplitKind::Keys && split.getValue() % s.keyTile)
+  if (isSized(split) && split.getValue() % s.keyTile)
     return false;
   // Each partition holds whole warps; registers come in units of eight.
   int64_t threads = llvm::alignTo(s.warps(), kPartitions) * layout::kWarp;
@@ -286,21 +293,92 @@ LogicalResult tokentile::checkComplete(KernelOp plan) {
   return success();
 }
 
+/// Rows of one sweep at most: of an invariant schedule those that its fixed
+/// numbers leave registers for.
+static int64_t mostRows(KernelOp spec, const ChipFacts &chip) {
+  ScheduleAttr given = spec.getScheduleOrDefault();
+  int64_t most = maxRows(spec);
+  if (!given.getInvariant())
+    return most;
+  MmaSchedule s;
+  s.keyTile = given.getKeyTile();
+  s.keyWarps = given.getKeyWarps();
+  s.meetAtTile = given.getMeet() == MeetKind::Tile;
+  s.stages = 2;
+  for (int64_t rows = most; rows > 0; rows -= layout::kRows)
+    for (int64_t rowTiles : {1, 2}) {
+      s.rowTiles = rowTiles;
+      s.rowWarps = llvm::divideCeil(rows, rowTiles * layout::kRows);
+      if (isPossible(spec, s, chip))
+        return rows;
+    }
+  return 0;
+}
+
+/// Fixes what the order of summation depends on, by nothing but the dimension
+/// and the chip: the most key warps that hold the 64 rows of 16 query tokens in
+/// groups of four.
+static ScheduleAttr fixSummation(KernelOp spec, const ChipFacts &chip) {
+  constexpr int64_t kRows = 64;
+  struct Summation {
+    int64_t keyTile, keyWarps;
+    MeetKind meet;
+  };
+  ScheduleAttr given = spec.getScheduleOrDefault(), chosen;
+  for (Summation way :
+       {Summation{64, 4, MeetKind::Tile}, Summation{64, 2, MeetKind::Tile},
+        Summation{32, 2, MeetKind::End}, Summation{32, 1, MeetKind::End},
+        Summation{16, 1, MeetKind::End}}) {
+    if (given.getKeyTile())
+      way.keyTile = given.getKeyTile();
+    if (given.getKeyWarps())
+      way.keyWarps = given.getKeyWarps();
+    if (given.getMeet() != MeetKind::Auto)
+      way.meet = given.getMeet();
+    chosen = ScheduleAttr::get(
+        spec.getContext(), given.getLowering(), given.getChip(), way.keyTile,
+        given.getRowWarps(), given.getRowTiles(), way.keyWarps, way.meet,
+        given.getStages(), given.getRowBlocks(), given.getMaxSweeps(),
+        given.getQuery(), /*invariant=*/true);
+    spec.setScheduleAttr(chosen);
+    if (mostRows(spec, chip) >= kRows)
+      break;
+  }
+  return chosen;
+}
+
+SplitAttr tokentile::selectSplit(KernelOp plan, const ChipFacts &chip) {
+  SplitAttr split = plan.getSplitOrDefault();
+  if (!plan.getScheduleOrDefault().getInvariant() ||
+      split.getKind() != SplitKind::Auto)
+    return split;
+  // 16K keys in a piece for each multiprocessor, as near as powers of two come;
+  // on the host two tiles.
+  int64_t keys = 64;
+  if (!chip.isHost()) {
+    double share = 16384.0 * plan.getHeads().getKv() / chip.multiprocessors;
+    keys = int64_t(1) << std::lround(std::log2(std::max(share, 1.0)));
+  }
+  int64_t keyTile = plan.getScheduleOrDefault().getKeyTile();
+  keys = std::clamp<int64_t>(keys, keyTile, 2048);
+  return SplitAttr::get(plan.getContext(), SplitKind::Pieces, keys);
+}
+
 /// Divides the rows over blocks; fails if that takes more sweeps than allowed.
-static LogicalResult divideRows(KernelOp spec, MmaSchedule &s,
-                                int64_t &maxSweeps) {
+static LogicalResult divideRows(KernelOp spec, const ChipFacts &chip,
+                                MmaSchedule &s, int64_t &maxSweeps) {
   ScheduleAttr given = spec.getScheduleOrDefault();
   int64_t rows = spec.getRows();
   maxSweeps = std::max<int64_t>(1, given.getMaxSweeps());
   s.rowBlocks = given.getRowBlocks();
+  int64_t most = std::max(layout::kRows, mostRows(spec, chip));
   if (!s.rowBlocks)
-    s.rowBlocks = llvm::divideCeil(rows, maxRows(spec));
+    s.rowBlocks = llvm::divideCeil(rows, most);
   if (s.rowBlocks > maxSweeps)
     return refuse(spec) << "'tokens' " << spec.getTokens() << " makes " << rows
                         << " rows, which take " << s.rowBlocks
-                        << " sweeps over the keys; one sweep holds "
-                        << maxRows(spec) << " rows, and 'max_sweeps' allows "
-                        << maxSweeps;
+                        << " sweeps over the keys; one sweep holds " << most
+                        << " rows, and 'max_sweeps' allows " << maxSweeps;
   return success();
 }
 
@@ -346,7 +424,7 @@ static ScheduleAttr selectMma(KernelOp spec, const ChipFacts &chip) {
   ScheduleAttr given = spec.getScheduleOrDefault();
   MmaSchedule start, best;
   int64_t maxSweeps = 1;
-  if (failed(divideRows(spec, start, maxSweeps)))
+  if (failed(divideRows(spec, chip, start, maxSweeps)))
     return {};
   double bestCost = HUGE_VAL;
   forEachSchedule(spec, start, [&](const MmaSchedule &s) {
@@ -388,14 +466,15 @@ static ScheduleAttr selectHost(KernelOp spec, const ChipFacts &chip) {
   }
   int64_t keyTile = given.getKeyTile() ? given.getKeyTile() : 32;
   SplitAttr split = spec.getSplitOrDefault();
-  if (split.getKind() == SplitKind::Keys && split.getValue() % keyTile) {
+  if (isSized(split) && split.getValue() % keyTile) {
     refuse(spec) << "'split' of " << split.getValue()
                  << " keys is not a multiple of key_tile " << keyTile;
     return {};
   }
-  return ScheduleAttr::get(
-      context, LoweringKind::Host, StringAttr::get(context, chip.name), keyTile,
-      0, 0, 0, MeetKind::Auto, 0, rowBlocks, maxSweeps, QueryPlace::Auto);
+  return ScheduleAttr::get(context, LoweringKind::Host,
+                           StringAttr::get(context, chip.name), keyTile, 0, 0,
+                           0, MeetKind::Auto, 0, rowBlocks, maxSweeps,
+                           QueryPlace::Auto, given.getInvariant());
 }
 
 ScheduleAttr tokentile::selectSchedule(KernelOp spec, const ChipFacts &chip) {
@@ -413,5 +492,9 @@ ScheduleAttr tokentile::selectSchedule(KernelOp spec, const ChipFacts &chip) {
         << chip.name << "; " << stringifyLoweringKind(natural) << " does";
     return {};
   }
-  return chip.isHost() ? selectHost(spec, chip) : selectMma(spec, chip);
+  if (chip.isHost())
+    return selectHost(spec, chip);
+  if (given.getInvariant())
+    spec.setScheduleAttr(fixSummation(spec, chip));
+  return selectMma(spec, chip);
 }

@@ -68,8 +68,14 @@ bool isRefusal(mlir::Diagnostic &diagnostic);
 mlir::LogicalResult checkCovered(attn::KernelOp spec);
 
 /// The complete schedule for `chip`, obeying what `spec`'s own schedule fixes.
-/// Emits an error on `spec` and returns null if none exists.
+/// Emits an error on `spec` and returns null if none exists. If it is
+/// invariant, key tile, key warps and their meeting follow from the dimension
+/// and the chip alone; they are written into `spec` on the way.
 attn::ScheduleAttr selectSchedule(attn::KernelOp spec, const ChipFacts &chip);
+
+/// The split of a plan whose schedule has been selected: what the spec says, or
+/// growing pieces where an invariant schedule leaves it open.
+attn::SplitAttr selectSplit(attn::KernelOp plan, const ChipFacts &chip);
 
 } // namespace tokentile
 

@@ -49,7 +49,7 @@ struct SelectSchedulePass
     if (!schedule)
       return failure();
     spec.setScheduleAttr(schedule);
-    spec.setSplitAttr(spec.getSplitOrDefault());
+    spec.setSplitAttr(selectSplit(spec, *facts));
     return success();
   }
 };

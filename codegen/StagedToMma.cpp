@@ -103,9 +103,11 @@ struct StagedToMmaPass : tokentile::impl::StagedToMmaPassBase<StagedToMmaPass> {
                           ? readSchedule(plan.getScheduleOrDefault()).threads()
                           : mergeThreads(plan);
     // A merge of 512 threads is given 40 registers by default, for three
-    // blocks. On sm_90a they suffice, elsewhere a few would spill.
+    // blocks. On sm_90a they suffice unless pieces are numbered, elsewhere a
+    // few would spill.
     StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
-    int64_t mergeBlocks = chip == "sm_90a" ? 0 : 2;
+    bool fixed = plan.getSplitOrDefault().getKind() != SplitKind::Auto;
+    int64_t mergeBlocks = chip == "sm_90a" && !fixed ? 0 : 2;
     LLVM::LLVMFuncOp function =
         declareKernel(b, program.getLoc(), program.getSymName(), threads,
                       sweep ? 1 : mergeBlocks);

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/BlockContext.h"
+#include "codegen/KernelABI.h"
 #include "codegen/Passes.h"
 #include "codegen/Schedule.h"
 
@@ -92,6 +93,8 @@ public:
 private:
   std::pair<Value, Value> tilesOfRequest(Block &facts);
   std::pair<Value, Value> partsOfRequest(Value first, Value end);
+  Value pieceOf(Value tile);
+  Value startOf(Value piece);
 };
 
 /// Builds the sweep of one plan.
@@ -154,11 +157,38 @@ std::pair<Value, Value> ItemBuilder::partsOfRequest(Value first, Value end) {
   if (split.getKind() == SplitKind::Count)
     return {larger(one, smaller(sub(end, first), constant(split.getValue()))),
             constant(0)};
+  if (split.getKind() == SplitKind::Pieces) {
+    Value last = larger(sub(end, one), first), piece = pieceOf(first);
+    return {add(sub(pieceOf(last), piece), one), piece};
+  }
   // Pieces are counted from key 0: a row's pieces do not depend on others.
   int64_t size = split.getValue() / keyTile;
   Value above = div(add(end, constant(size - 1)), constant(size));
   Value piece = div(first, constant(size));
   return {larger(one, sub(above, piece)), piece};
+}
+
+/// The number of the growing piece that has `tile`. A level begins at each
+/// doubling; on level k a piece has 2^k units.
+Value ItemBuilder::pieceOf(Value tile) {
+  int64_t keys = plan.getSplitOrDefault().getValue();
+  Value unit = div(tile, constant(keys / keyTile)), level = constant(0);
+  for (int64_t start = 2 * piecesPerDoubling; start * keys <= INT32_MAX;
+       start *= 2) {
+    Value behind = is(CmpIPredicate::sge, unit, constant(start));
+    level = add(level, arith::ExtUIOp::create(b, b.getI32Type(), behind));
+  }
+  return add(mul(level, constant(piecesPerDoubling)),
+             arith::ShRUIOp::create(b, unit, level));
+}
+
+/// The first tile of growing piece `piece`.
+Value ItemBuilder::startOf(Value piece) {
+  int64_t keys = plan.getSplitOrDefault().getValue();
+  Value perLevel = constant(piecesPerDoubling);
+  Value level = sub(larger(div(piece, perLevel), constant(1)), constant(1));
+  Value within = sub(piece, mul(level, perLevel));
+  return mul(arith::ShLIOp::create(b, within, level), constant(keys / keyTile));
 }
 
 ItemOp ItemBuilder::build() {
@@ -183,6 +213,11 @@ std::pair<Value, Value> ItemBuilder::tilesOfPart(ItemOp item) {
     Value begin = mul(add(div(first, size), item.getPart()), size);
     Value end = smaller(add(begin, size), last);
     return {larger(begin, first), end};
+  }
+  if (split.getKind() == SplitKind::Pieces) {
+    Value piece = add(pieceOf(first), item.getPart());
+    Value end = startOf(add(piece, constant(1)));
+    return {larger(startOf(piece), first), smaller(end, last)};
   }
   Value tiles = sub(last, first);
   auto edge = [&](Value part) {

@@ -13,6 +13,16 @@ using namespace tokentile::attn;
 
 #include "dialect/AttnEnums.cpp.inc"
 
+static ParseResult parseInvariant(AsmParser &parser, bool &invariant) {
+  invariant = succeeded(parser.parseOptionalKeyword("invariant"));
+  return success();
+}
+
+static void printInvariant(AsmPrinter &printer, bool invariant) {
+  if (invariant)
+    printer << " invariant";
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialect/AttnAttrs.cpp.inc"
 
@@ -214,7 +224,8 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, LoweringKind lowering,
                                    int64_t rowWarps, int64_t rowTiles,
                                    int64_t keyWarps, MeetKind meet,
                                    int64_t stages, int64_t rowBlocks,
-                                   int64_t maxSweeps, QueryPlace query) {
+                                   int64_t maxSweeps, QueryPlace query,
+                                   bool invariant) {
   if (failed(verifyChip(emitError, lowering, chip)))
     return failure();
   std::pair<StringRef, int64_t> counts[] = {

@@ -31,6 +31,11 @@ class Attn_Defaulted<EnumInfo info, string value> : EnumParameter<info> {
   let defaultValue = "::tokentile::attn::" # value;
 }
 
+// A word that is said or not.
+def Attn_Flag : AttrOrTypeParameter<"bool", ""> {
+  let defaultValue = "false";
+}
+
 //===----------------------------------------------------------------------===//
 // Problem
 //===----------------------------------------------------------------------===//
@@ -185,7 +190,8 @@ def Attn_SplitAttr : Attn_Attr<"Split", "split"> {
   let description = [{
     `auto`: by the planner, from the batch and the processor. `count of n`: n
     pieces. `keys of n`: pieces of n keys counted from key 0, so that a row's
-    result does not depend on the rest of the batch.
+    result does not depend on the rest of the batch. `pieces of n`: the same, of
+    n keys at first and longer further on, 16 to each doubling of the position.
 
     Example: `split<keys of 2048>`
   }];
@@ -205,7 +211,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     dividing the output's dimensions. `stages` tiles
     are in flight, and the query operand rests in `query` `shared` memory or
     `registers`. `row_blocks` blocks share the rows; each reads the keys again,
-    so more than one needs `max_sweeps` to say so.
+    so more than one needs `max_sweeps` to say so. With `invariant` a row's bits
+    depend neither on the number of query tokens nor on the batch.
 
     Example: `schedule<mma chip "sm_90a" key_tile 64 stages 3>`
   }];
@@ -216,13 +223,14 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     Attn_Open:$keyWarps,
     Attn_Defaulted<Attn_MeetKind, "MeetKind::Auto">:$meet,
     Attn_Open:$stages, Attn_Open:$rowBlocks, Attn_Open:$maxSweeps,
-    Attn_Defaulted<Attn_QueryPlace, "QueryPlace::Auto">:$query);
+    Attn_Defaulted<Attn_QueryPlace, "QueryPlace::Auto">:$query,
+    Attn_Flag:$invariant);
   let assemblyFormat = [{
     `<` $lowering (`chip` $chip^)? (`key_tile` $keyTile^)?
     (`row_warps` $rowWarps^)? (`row_tiles` $rowTiles^)?
     (`key_warps` $keyWarps^)? (`meet` $meet^)? (`stages` $stages^)?
     (`row_blocks` $rowBlocks^)? (`max_sweeps` $maxSweeps^)?
-    (`query` $query^)? `>`
+    (`query` $query^)? `` custom<Invariant>($invariant) `>`
   }];
   let genVerifyDecl = 1;
 }

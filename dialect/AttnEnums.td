@@ -66,7 +66,7 @@ def Attn_EmptyKind : Attn_Enum<"EmptyKind", "output of a row that sees nothing",
 
 def Attn_SplitKind : Attn_Enum<"SplitKind", "how keys are divided", [
   I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"Count", 1, "count">,
-  I32EnumCase<"Keys", 2, "keys">]>;
+  I32EnumCase<"Keys", 2, "keys">, I32EnumCase<"Pieces", 3, "pieces">]>;
 
 def Attn_LoweringKind : Attn_Enum<"LoweringKind", "which lowering runs a plan", [
   I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"Host", 1, "host">,

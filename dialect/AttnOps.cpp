@@ -133,10 +133,15 @@ LogicalResult KernelOp::verify() {
     return failure();
   SplitAttr split = getSplitOrDefault();
   int64_t keyTile = getScheduleOrDefault().getKeyTile();
-  if (split.getKind() == SplitKind::Keys && keyTile &&
-      split.getValue() % keyTile != 0) // C45
+  bool sized = split.getKind() == SplitKind::Keys ||
+               split.getKind() == SplitKind::Pieces;
+  if (sized && keyTile && split.getValue() % keyTile != 0) // C45
     return emitOpError() << "expected 'split' keys in multiples of 'key_tile' "
                          << keyTile << ", got " << split.getValue();
+  if (getScheduleOrDefault().getInvariant() &&
+      split.getKind() == SplitKind::Count) // C75
+    return emitOpError() << "expected 'split' auto, keys or pieces with an "
+                            "invariant schedule, got count";
   return success();
 }
 
@@ -211,7 +216,8 @@ ScheduleAttr KernelOp::getScheduleOrDefault() {
   if (std::optional<ScheduleAttr> schedule = getSchedule())
     return *schedule;
   return ScheduleAttr::get(getContext(), LoweringKind::Auto, StringAttr(), 0, 0,
-                           0, 0, MeetKind::Auto, 0, 0, 0, QueryPlace::Auto);
+                           0, 0, MeetKind::Auto, 0, 0, 0, QueryPlace::Auto,
+                           /*invariant=*/false);
 }
 
 int64_t KernelOp::getSlotStride(StorageAttr storage, int64_t dim) {

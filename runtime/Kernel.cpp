@@ -133,6 +133,14 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
   return {batch + parts, std::min(2 * parts, batch + parts)};
 }
 
+/// Growing pieces of which the first have one unit.
+static int32_t countPieces(int64_t units) {
+  int64_t last = units - 1, level = 0;
+  while (last >> level >= 2 * piecesPerDoubling)
+    ++level;
+  return int32_t(level * piecesPerDoubling + (last >> level) + 1);
+}
+
 WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
                              int32_t multiprocessors) {
   WorkPlan work;
@@ -141,6 +149,8 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
     work.slots = info.splitValue;
   if (info.splitPolicy == SplitPolicy::Keys)
     work.slots = int32_t(ceilDiv(bounds.keys, info.splitValue));
+  if (info.splitPolicy == SplitPolicy::Pieces)
+    work.slots = countPieces(ceilDiv(bounds.keys, info.splitValue));
   auto [items, partials] = countItems(info, bounds, work.slots);
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;

@@ -35,7 +35,7 @@ struct EnumNames<Columns> {
 };
 template <>
 struct EnumNames<SplitPolicy> {
-  static constexpr const char *names[] = {"auto", "count", "keys"};
+  static constexpr const char *names[] = {"auto", "count", "keys", "pieces"};
 };
 
 /// Calls visit(name, field) for every field of a KernelInfo.

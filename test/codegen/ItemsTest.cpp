@@ -330,7 +330,8 @@ TEST_F(ItemsTest, LongAndManyRequests) {
 
 TEST_F(ItemsTest, PlansThatFixTheParts) {
   std::mt19937 random(4);
-  for (const char *split : {"split<count of 5>", "split<keys of 256>"}) {
+  for (const char *split : {"split<count of 5>", "split<keys of 256>",
+                            "schedule<auto invariant>"}) {
     Spec spec = decodeSpec(24, 4, 256);
     spec.rest += std::string(" ") + split;
     compile(spec, "sm_90a");

@@ -210,3 +210,32 @@ TEST_F(ScheduleTest, KnownChipsAreFound) {
   EXPECT_EQ(findChip("sm_70"), nullptr);
   EXPECT_EQ(findChip(""), nullptr);
 }
+
+TEST_F(ScheduleTest, InvariantSchedulesSumInOneOrder) {
+  for (Spec spec : publishedGeometries())
+    for (const char *chip : {"sm_80", "sm_86", "sm_90a"}) {
+      ScheduleAttr first;
+      SplitAttr split;
+      for (spec.tokens = 1; spec.tokens <= 8; ++spec.tokens) {
+        spec.rest = "schedule<auto max_sweeps 4 invariant>";
+        KernelOp kernel = parse(spec);
+        const ChipFacts &facts = *findChip(chip);
+        ScheduleAttr chosen = selectSchedule(kernel, facts);
+        ASSERT_TRUE(chosen) << spec.text() << context.takeErrors();
+        kernel.setScheduleAttr(chosen);
+        SplitAttr pieces = selectSplit(kernel, facts);
+        EXPECT_TRUE(chosen.getInvariant());
+        EXPECT_EQ(pieces.getKind(), SplitKind::Pieces);
+        first = first ? first : chosen;
+        split = split ? split : pieces;
+        EXPECT_EQ(pieces.getValue(), split.getValue()) << spec.text();
+        EXPECT_EQ(chosen.getKeyTile(), first.getKeyTile()) << spec.text();
+        EXPECT_EQ(chosen.getKeyWarps(), first.getKeyWarps()) << spec.text();
+        EXPECT_EQ(chosen.getMeet(), first.getMeet()) << spec.text();
+        first = ScheduleAttr::get(&context.get(), LoweringKind::Auto,
+                                  StringAttr(), chosen.getKeyTile(), 0, 0,
+                                  chosen.getKeyWarps(), chosen.getMeet(), 0, 0,
+                                  0, QueryPlace::Auto, true);
+      }
+    }
+}

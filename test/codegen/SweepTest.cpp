@@ -276,6 +276,38 @@ TEST_F(SweepTest, PiecesOfKeysLoadEachTileOnce) {
   }
 }
 
+TEST_F(SweepTest, GrowingPiecesLoadEachTileOnce) {
+  for (const char *sees : kSees) {
+    Spec spec;
+    spec.sees = sees;
+    spec.rest = "split<pieces of 64> schedule<auto key_tile 64>";
+    plan(spec);
+    for (int64_t length : {16, 64, 65, 2048, 2049, 2111, 4100, 9000}) {
+      SCOPED_TRACE(std::string(sees) + ", length " + std::to_string(length));
+      expectSweeps({length, 16}, /*parts=*/1, 1);
+    }
+  }
+}
+
+TEST_F(SweepTest, PiecesGrowWithThePosition) {
+  Spec spec;
+  spec.rest = "split<pieces of 64> schedule<auto key_tile 64>";
+  plan(spec);
+  auto piece = [&](int64_t part) {
+    Loads loads;
+    int64_t parts = Interpreter(sweep, {64 * 64 * 3, 16}, part, 1, loads).run();
+    EXPECT_EQ(parts, 32 + 16 + 16 + 8);
+    return std::pair(loads.tiles[0].begin()->first, loads.tiles[0].size());
+  };
+  // 32 of a tile, then 16 of two, 16 of four, and of eight what is left.
+  EXPECT_EQ(piece(0), std::pair(int64_t(0), size_t(1)));
+  EXPECT_EQ(piece(31), std::pair(int64_t(31), size_t(1)));
+  EXPECT_EQ(piece(32), std::pair(int64_t(32), size_t(2)));
+  EXPECT_EQ(piece(47), std::pair(int64_t(62), size_t(2)));
+  EXPECT_EQ(piece(48), std::pair(int64_t(64), size_t(4)));
+  EXPECT_EQ(piece(64), std::pair(int64_t(128), size_t(8)));
+}
+
 TEST_F(SweepTest, APieceOfKeysDependsOnItsRequestAlone) {
   Spec spec;
   spec.rest = "split<keys of 256>";

@@ -34,6 +34,9 @@ VARIANTS = [
     "sees<prefix left within 4096, suffix causal> keys<bf16> values<bf16>"
     " paging<contiguous> query<bf16 head_major columns counted positions given"
     " lengths total> split<keys of 1024>",
+    "sees<prefix all, suffix causal> keys<bf16> values<bf16>"
+    " paging<page_major page 64> query<bf16 token_major columns counted>"
+    " schedule<auto invariant>",
 ]
 
 # Drafts: a block beside a ring, and joined with its context. 64 heads over 8

@@ -20,7 +20,7 @@ attn.kernel @smallest heads<24 over 4, dim 256> tokens<16>
 // CHECK-SAME: output<fp16 head_major with lse empty nan>
 // CHECK-SAME: scale<1.250000e-01> softcap<5.000000e+01> sink
 // CHECK-SAME: split<keys of 2048>
-// CHECK-SAME: schedule<mma chip "sm_90a" key_tile 64 row_warps 4 row_tiles 2 key_warps 2 meet tile stages 3 row_blocks 2 max_sweeps 2 query registers>
+// CHECK-SAME: schedule<mma chip "sm_90a" key_tile 64 row_warps 4 row_tiles 2 key_warps 2 meet tile stages 3 row_blocks 2 max_sweeps 2 query registers invariant>
 attn.kernel @every_clause heads<32 over 8, dim 128 value_dim 64> tokens<9>
     sees<prefix symmetric within 2048, suffix bidirectional>
     keys<bf16> values<fp16>
@@ -31,7 +31,7 @@ attn.kernel @every_clause heads<32 over 8, dim 128 value_dim 64> tokens<9>
     scale<0.125> softcap<50.0> sink split<keys of 2048>
     schedule<mma chip "sm_90a" key_tile 64 row_warps 4 row_tiles 2
              key_warps 2 meet tile stages 3 row_blocks 2 max_sweeps 2
-             query registers>
+             query registers invariant>
 
 // CHECK-LABEL: attn.kernel @latent
 // CHECK-SAME: heads<16 over 1, dim 576 value_dim 512>

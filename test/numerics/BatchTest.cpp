@@ -72,11 +72,10 @@ public:
   std::vector<uint8_t> output() const {
     return problem.getTensor("output").storage;
   }
-  WorkPlan work;
-
-private:
+  /// Runs over changed arguments.
   void run(KernelArgs args) {
-    work = planWork(kernel.info, {args.batch, args.maxKeys}, multiprocessors);
+    WorkPlan work =
+        planWork(kernel.info, {args.batch, args.maxKeys}, multiprocessors);
     args.items = work.items;
     args.slots = work.slots;
     args.mergeBlocks = work.mergeBlocks;
@@ -91,6 +90,7 @@ private:
       kernel.merge(&args, x);
   }
 
+private:
   const CompiledKernel &kernel;
   Problem &problem;
   int32_t multiprocessors;
@@ -214,4 +214,103 @@ TEST_F(Batch, PiecesOfKeysDependOnNoOtherRow) {
   }
   EXPECT_EQ(together[0], alone[0]);
   EXPECT_EQ(together[1], alone[1]);
+}
+
+// The same kernel family at every width: a row's bits are those of its
+// position.
+TEST_F(Batch, InvariantRowsDependOnNothingElse) {
+  auto specOfTokens = [](int64_t tokens) {
+    return "attn.kernel @invariant heads<6 over 2, dim 64> tokens<" +
+           std::to_string(tokens) +
+           "> sees<prefix all, suffix causal> keys<bf16> values<fp16> "
+           "paging<page_major page 16> output<fp16 token_major> "
+           "split<pieces of 64> schedule<auto invariant>";
+  };
+  constexpr int32_t tokens = 16, batch = 3;
+  const std::vector<int32_t> contexts{2500, 3, 700};
+  Case testCase;
+  testCase.specText = specOfTokens(tokens);
+  testCase.batch = batch;
+  testCase.seed = 5;
+  testCase.contexts = testCase.lengths = contexts;
+  testCase.columns.assign(batch, tokens);
+  std::string error;
+  auto widest = LaneRunner::create(testCase.specText, "sm_90a");
+  ASSERT_TRUE(bool(widest)) << llvm::toString(widest.takeError());
+  problem = Problem::create((*widest)->getSpec(), testCase, error);
+  ASSERT_TRUE(problem) << error;
+
+  for (bool onHost : {true, false}) {
+    std::vector<uint8_t> together, alone;
+    for (int32_t width : {16, 1, 3, 8}) {
+      std::string text = specOfTokens(width);
+      auto gpu = LaneRunner::create(text, "sm_90a");
+      ASSERT_TRUE(bool(gpu)) << llvm::toString(gpu.takeError());
+      StatusOr<CompiledKernel> compiled = compileKernel(text, "host");
+      ASSERT_TRUE(compiled.ok()) << compiled.status().toString();
+      // Requests one by one, their tokens in blocks of `width`.
+      for (int32_t request = 0; request < batch; ++request)
+        for (int32_t first = 0; first + width <= tokens; first += width) {
+          int32_t before = contexts[request] + first;
+          auto change = [&](KernelArgs &args) {
+            int64_t token = int64_t(request) * tokens + first;
+            args.query = static_cast<const char *>(args.query) +
+                         token * args.queryTokenStride;
+            args.output = static_cast<char *>(args.output) +
+                          token * args.outputTokenStride;
+            args.table += request * args.tableStride;
+            args.lengths = &before;
+            args.batch = 1;
+          };
+          HostTensor &output = problem->getTensor("output");
+          if (onHost) {
+            problem->poisonOutputs();
+            KernelArgs args = problem->getHostArgs();
+            change(args);
+            HostRunner(*compiled, *problem, 16).run(args);
+          } else {
+            (*gpu)->allow({&before, &before + 1, false});
+            (*gpu)->adjust = change;
+            auto outcome = (*gpu)->run(*problem);
+            ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+          }
+          int64_t stride = problem->getHostArgs().outputTokenStride;
+          int64_t at =
+              output.offset + (int64_t(request) * tokens + first) * stride;
+          alone.resize(output.storage.size());
+          std::copy_n(output.storage.begin() + at, width * stride,
+                      alone.begin() + at);
+        }
+      if (width == 16)
+        together = alone;
+      // Eight and one divide sixteen; of threes the last row is left.
+      int64_t stride = problem->getHostArgs().outputTokenStride;
+      for (int32_t token = 0; token < batch * tokens; ++token) {
+        if (width == 3 && token % tokens == 15)
+          continue;
+        int64_t at = problem->getTensor("output").offset + token * stride;
+        EXPECT_TRUE(std::equal(together.begin() + at,
+                               together.begin() + at + stride,
+                               alone.begin() + at))
+            << (onHost ? "host" : "lanes") << ", width " << width << ", token "
+            << token;
+      }
+    }
+    // In one launch of all requests.
+    problem->poisonOutputs();
+    if (onHost) {
+      StatusOr<CompiledKernel> compiled =
+          compileKernel(testCase.specText, "host");
+      HostRunner(*compiled, *problem, 16).run();
+    } else {
+      auto outcome = (*widest)->run(*problem);
+      ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+    }
+    EXPECT_TRUE(problem->check().ok) << problem->check().message;
+    const HostTensor &output = problem->getTensor("output");
+    EXPECT_TRUE(std::equal(together.begin() + output.offset,
+                           together.begin() + output.offset + output.bytes,
+                           output.data()))
+        << (onHost ? "host" : "lanes");
+  }
 }

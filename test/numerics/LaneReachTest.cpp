@@ -83,12 +83,12 @@ TEST_P(LanesReach, EveryOperation) {
   if (int32_t window = runner->getInfo().window)
     launch({window + 2 * tile - 3}, 400);
   // A plan that divides nothing.
-  runner->adjust = [](KernelArgs &args) {
+  runner->adjustWork = [](KernelArgs &args) {
     args.items = args.batch;
     args.mergeBlocks = 0;
   };
   launch({1, 2}, 4);
-  runner->adjust = nullptr;
+  runner->adjustWork = nullptr;
   // More parts than the merge takes at once, in rounds that are not whole.
   launch({25 * tile}, 400);
   launch({27 * tile}, 400);

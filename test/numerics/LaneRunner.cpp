@@ -87,6 +87,8 @@ llvm::Error LaneRunner::runAll(const KernelArgs &args,
 llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   LaneOutcome outcome;
   KernelArgs args = problem.getHostArgs();
+  if (adjust)
+    adjust(args);
   WorkPlan work = planWork(info, {args.batch, args.maxKeys}, multiprocessors);
   outcome.items = args.items = work.items;
   args.slots = work.slots;
@@ -100,8 +102,8 @@ llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
     args.partialOutput = aligned;
     args.partialStats = stats.data();
   }
-  if (adjust)
-    adjust(args);
+  if (adjustWork)
+    adjustWork(args);
 
   LaneOptions options;
   options.poisonIsError = options.lanesRace = true;

@@ -48,8 +48,9 @@ public:
   void allow(MemoryRange range) { extra.push_back(range); }
   /// Multiprocessors for the planner: few, so that parts stay few.
   int32_t multiprocessors = 12;
-  /// Changes the parameter block of the next runs.
-  std::function<void(KernelArgs &)> adjust;
+  /// Changes the parameter block of the next runs: before they are planned, and
+  /// once the plan is in it.
+  std::function<void(KernelArgs &)> adjust, adjustWork;
 
   /// Operations of the sweep and of the merge that no run has reached.
   std::vector<mlir::Operation *> unreached() const;

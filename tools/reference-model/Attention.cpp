@@ -14,8 +14,9 @@ std::string reference::attentionSpec(const AttentionKind &kind,
   if (kind.window)
     prefix = (kind.isDraft ? "symmetric within " : "left within ") +
              number(kind.window);
-  // More rows than one sweep takes read the keys again.
-  int32_t sweepRows = kind.headDim <= 128 ? 160 : 128;
+  // More rows than one sweep takes read the keys again. The target's are summed
+  // in one order at every width, which takes more registers.
+  int32_t sweepRows = !kind.isDraft ? 64 : kind.headDim <= 128 ? 160 : 128;
   int32_t rows = width * (kind.queryHeads / kind.kvHeads);
   int32_t sweeps = (rows + sweepRows - 1) / sweepRows;
   std::string paging = "page_major page " + number(cache.pageTokens);
@@ -29,9 +30,8 @@ std::string reference::attentionSpec(const AttentionKind &kind,
          "> keys<bf16> values<bf16> paging<" + paging + "> block<" +
          (kind.isDraft ? "dense" : "in_pages") +
          "> query<bf16 token_major columns counted> " +
-         (kind.isDraft ? "split<auto>" : "split<keys of 256>") +
-         (sweeps > 1 ? " schedule<auto max_sweeps " + number(sweeps) + ">"
-                     : "");
+         "split<auto> schedule<auto max_sweeps " + number(sweeps) +
+         (kind.isDraft ? ">" : " invariant>");
 }
 
 StatusOr<std::unique_ptr<Kernel>>
