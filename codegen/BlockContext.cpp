@@ -26,7 +26,7 @@ RowShape::RowShape(KernelOp plan) {
   rows = plan.getRows();
   rowBlocks = std::max<int64_t>(1, schedule.getRowBlocks());
   rowsPerBlock = llvm::divideCeil(rows, rowBlocks);
-  if (schedule.getLowering() == LoweringKind::Mma)
+  if (schedule.getRowWarps())
     rowsPerBlock = schedule.getRowWarps() * schedule.getRowTiles() * 16;
 }
 
@@ -263,17 +263,19 @@ void BlockContext::emitPools(OpBuilder &b) {
   size_t pages[] = {ARG(keyPageStride), ARG(valuePageStride)};
   size_t denses[] = {ARG(blockKeys), ARG(blockValues)};
   bool contiguous = plan.getPaging().getOrder() == PageOrderKind::Contiguous;
+  if (contiguous)
+    keyOffset = loadI32(b, field(b, ARG(keyOffsets), i64), request);
   for (int plane : {0, 1}) {
     Value offset = arith::MulIOp::create(b, loc, extend(b, kvHead),
                                          field(b, heads[plane], i64));
     pool[plane] =
         arith::AddIOp::create(b, loc, field(b, pools[plane], i64), offset);
     if (contiguous) {
-      Value first = loadI32(b, field(b, ARG(keyOffsets), i64), request);
       Value stride = constant64(
           b, plan.getSlotStride(plane ? plan.getValues() : plan.getKeys(),
                                 plan.getHeads().getDim()));
-      Value skipped = arith::MulIOp::create(b, loc, extend(b, first), stride);
+      Value skipped =
+          arith::MulIOp::create(b, loc, extend(b, keyOffset), stride);
       pool[plane] = arith::AddIOp::create(b, loc, pool[plane], skipped);
     } else {
       pageStride[plane] = field(b, pages[plane], i64);

@@ -86,6 +86,9 @@ public:
   /// slots of older keys may have been given away.
   mlir::Value oldestKey;
 
+  /// First key row of contiguous keys, else null.
+  mlir::Value keyOffset;
+
   //===--- Rows
   //------------------------------------------------------------===//
 

@@ -24,8 +24,11 @@ struct ChipFacts {
   double gigabytesPerSecond;
   double mmaTeraflops;
   double gigahertz;
+  /// Dense 16-bit rate of wgmma, 0 where there is none.
+  double wgmmaTeraflops;
   /// Oldest PTX version that knows the target and the instructions we use.
   int64_t ptxVersion;
+  bool hasWgmma() const { return wgmmaTeraflops > 0; }
   bool isHost() const { return name == "host"; }
 };
 

@@ -297,10 +297,12 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
   info.keyTile = schedule.getKeyTile();
   info.splitPolicy = policyOf(plan.getSplitOrDefault().getKind());
   info.splitValue = plan.getSplitOrDefault().getValue();
-  if (schedule.getLowering() != LoweringKind::Mma)
+  if (!isForGpu(plan))
     return info;
   MmaSchedule mma = readSchedule(schedule);
-  info.threads = mma.threads();
+  info.tensorMaps = mma.wgmma;
+  info.mergesInSweep = mma.mergeInSweep;
+  info.threads = mma.blockThreads();
   info.mergeThreads = mergeThreads(plan);
   info.sharedBytes = sharedLayout(plan, mma).bytes;
   info.mergeSharedBytes = mergeSharedBytes(plan);

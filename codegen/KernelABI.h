@@ -98,6 +98,9 @@ static_assert(sizeof(KernelArgs) == 15 * 8 + 9 * 8 + 6 * 4,
 /// A host kernel: executes block x of the grid.
 using HostKernelFn = void (*)(const KernelArgs *args, int32_t x);
 
+/// What one copy through a tensor map moves: keys, and elements of a panel.
+constexpr int32_t kBoxRows = 8, kBoxColumns = 64;
+
 /// Element types of tensors in memory.
 enum class Element { BFloat16, Float16 };
 
@@ -177,6 +180,13 @@ struct KernelInfo {
   SplitPolicy splitPolicy = SplitPolicy::Auto;
   /// Parts of a request or keys of a part, as the policy says.
   int32_t splitValue = 0;
+  /// The sweep takes two tensor maps behind KernelArgs, of keys and of values:
+  /// boxes of kBoxRows keys, all their elements in panels of kBoxColumns, with
+  /// 128-byte swizzle.
+  bool tensorMaps = false;
+  /// The sweep can merge by itself: launched cooperatively, with
+  /// KernelArgs::mergeBlocks 0.
+  bool mergesInSweep = false;
   /// Launch facts. Host kernels have one thread and no shared memory.
   int32_t threads = 1;
   int32_t mergeThreads = 1;

@@ -1,6 +1,6 @@
 //===- Layout.h - Where lanes, registers and banks hold a tile --*- C++ -*-===//
 //
-// The layouts of the mma lowering as pure functions from (lane, register) to
+// The layouts of the GPU lowerings as pure functions from (lane, register) to
 // coordinates and from coordinates to bytes. The lowering emits what these
 // functions say; test/codegen/LayoutTest.cpp walks them exhaustively.
 //
@@ -61,6 +61,67 @@ constexpr int64_t sharedByte(int64_t row, int64_t chunk, int64_t rowBytes,
                              int64_t swizzle) {
   return row * rowBytes + (chunk ^ (row % swizzle)) * kChunk;
 }
+
+//===----------------------------------------------------------------------===//
+// Tiles for wgmma
+//===----------------------------------------------------------------------===//
+//
+// A tile is cut into panels of 64 columns, 128 bytes. Eight rows of a panel are
+// one swizzle atom of 1,024 bytes; a group of eight rows has its panels side by
+// side, so that a box of eight rows from any page is written whole.
+//
+// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout"
+// and "Matrix Descriptor".
+
+/// Columns of a panel, rows of an atom, places a chunk can swap to.
+constexpr int64_t kPanel = 64, kGroup = 8, kSwizzle = 8;
+constexpr int64_t kAtomBytes = kGroup * kPanel * 2;
+/// Threads that execute one wgmma, and their rows.
+constexpr int64_t kWarpgroup = 128, kWgmmaRows = 64;
+/// Bytes of a slot's two barriers in a ring: full, then empty.
+constexpr int64_t kRingSlot = 16;
+
+/// Byte of 16-byte chunk `chunk` of row `row` in a tile of `columns` columns.
+constexpr int64_t panelByte(int64_t row, int64_t chunk, int64_t columns) {
+  int64_t atom = row / kGroup * (columns / kPanel) + chunk / kSwizzle;
+  return atom * kAtomBytes + row % kGroup * 128 +
+         (chunk % kSwizzle ^ row % kGroup) * kChunk;
+}
+
+/// Where row `row` of a block stands among the rows of its products, 64 each:
+/// warp w holds rows 16 * rowTiles * w and on, sixteen in each of rowTiles
+/// products of its warpgroup.
+constexpr int64_t productRow(int64_t row, int64_t rowTiles) {
+  int64_t tile = row / kRows, warp = tile / rowTiles;
+  int64_t product = warp / 4 * rowTiles + tile % rowTiles;
+  return product * kWgmmaRows + warp % 4 * kRows + row % kRows;
+}
+
+/// The matrix descriptor of a tile of `columns` columns whose address is zero:
+/// 128-byte swizzle. Rows are the outer dimension of keys and queries and the
+/// depth of values. Groups of eight rows are the stride; panels the leading
+/// offset, which only values use.
+constexpr uint64_t matrixDescriptor(int64_t columns) {
+  uint64_t leading = kAtomBytes / 16;
+  uint64_t stride = columns / kPanel * kAtomBytes / 16;
+  return leading << 16 | stride << 32 | uint64_t(1) << 62;
+}
+
+/// Bytes to the operand of the next sixteen columns, `step` of them on: keys
+/// and queries.
+constexpr int64_t columnStep(int64_t step) {
+  return step / 4 * kAtomBytes + step % 4 * 2 * kChunk;
+}
+
+/// Bytes to sixteen rows, `step` of them on, in a tile of `columns` columns:
+/// values.
+constexpr int64_t rowStep(int64_t step, int64_t columns) {
+  return step * 2 * (columns / kPanel) * kAtomBytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
 
 /// How `threads` threads (a power of two) share the chunks of a tile: thread
 /// `t` copies chunk `t % chunksPerRow` of rows `t / chunksPerRow + step * j`.

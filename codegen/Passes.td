@@ -44,7 +44,8 @@ def StagePass : Pass<"attn-stage", "::mlir::ModuleOp"> {
     Tiles to staged, for plans that run on a GPU. Key and value tiles become
     slots of shared buffers that asynchronous copies fill some tiles ahead;
     scores, probabilities and outputs become fragments of warps. Page lookups
-    run one tile ahead of the copies that use them. Changes no numerics.
+    run one tile ahead of the copies that use them. Plans for wgmma divide their
+    warps into producers and consumers. Changes no numerics.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect",
@@ -58,6 +59,22 @@ def StagedToMmaPass : Pass<"attn-staged-to-mma", "::mlir::ModuleOp"> {
     in a `gpu.module`, in terms of scf, arith, llvm and nvvm operations of one
     lane. Products use m16n8k16 with fp32 accumulators; exponentials use
     ex2.approx.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
+def StagedToWgmmaPass : Pass<"attn-staged-to-wgmma", "::mlir::ModuleOp"> {
+  let summary = "Lower staged programs to wgmma, tensor maps and mbarriers";
+  let description = [{
+    Staged to machine, for sm_90a and programs with `attn.roles`. Whole tiles
+    are copied through tensor maps by one thread; tiles with rows that the pages
+    do not hold by all producers, with zeros for those rows. Products are
+    m64nNk16 with fp32 accumulators, the probabilities in registers. Numerics
+    differ from mma in the order of summation within a product.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect",

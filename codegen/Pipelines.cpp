@@ -33,6 +33,7 @@ void tokentile::buildStagedPipeline(OpPassManager &pm) {
 
 void tokentile::buildMachinePipeline(OpPassManager &pm) {
   pm.addPass(createStagedToMmaPass());
+  pm.addPass(createStagedToWgmmaPass());
   pm.addPass(createCSEPass());
 }
 

@@ -11,9 +11,7 @@ using namespace mlir;
 using namespace tokentile;
 using namespace tokentile::attn;
 
-/// Most rows of one sweep: outputs of more do not fit the registers beside what
-/// else a sweep holds.
-static int64_t maxRows(KernelOp spec) {
+int64_t tokentile::maxRows(KernelOp spec) {
   return spec.getHeads().getDim() > 128 ? 128 : 160;
 }
 /// Most warps of a block; more leave too few registers to each.
@@ -29,6 +27,13 @@ static constexpr int64_t kMaxRegisters = 255;
 /// what a dense block, a window or given positions add to them.
 static constexpr int64_t kOtherRegisters = 60;
 static constexpr int64_t kAxisRegisters = 8;
+static constexpr int64_t kWgmmaOtherRegisters = 52;
+/// Registers of a thread that copies: what it likes, what it gets along with,
+/// and that without any of those axes; and the most that setmaxnreg gives.
+static constexpr int64_t kMostProducerRegisters = 56;
+static constexpr int64_t kGeneralProducerRegisters = 40;
+static constexpr int64_t kLeastProducerRegisters = 24;
+static constexpr int64_t kMaxRoleRegisters = 248;
 
 //===----------------------------------------------------------------------===//
 // Coverage
@@ -37,8 +42,7 @@ static constexpr int64_t kAxisRegisters = 8;
 /// Marks the diagnostic of a refusal; it is not printed.
 static constexpr StringLiteral kRefusal = "refusal";
 
-/// Starts the error that refuses a sound spec.
-static InFlightDiagnostic refuse(KernelOp spec) {
+InFlightDiagnostic tokentile::refuse(KernelOp spec) {
   InFlightDiagnostic error = spec.emitOpError();
   error.getUnderlyingDiagnostic()->getMetadata().emplace_back(kRefusal);
   return error;
@@ -127,6 +131,8 @@ MmaSchedule tokentile::readSchedule(ScheduleAttr schedule) {
   s.stages = schedule.getStages();
   s.rowBlocks = schedule.getRowBlocks();
   s.queryInRegisters = schedule.getQuery() == QueryPlace::Registers;
+  s.wgmma = schedule.getLowering() == LoweringKind::Wgmma;
+  s.mergeInSweep = schedule.getMerge() == MergeKind::Sweep;
   return s;
 }
 
@@ -148,7 +154,10 @@ SharedLayout tokentile::sharedLayout(KernelOp spec, const MmaSchedule &s) {
         (s.keyWarps - 1) * s.rowWarps * layout::kWarp * registers * 4;
     tiles = std::max<int64_t>(tiles, llvm::alignTo(meeting, alignment));
   }
-  layout.bytes = layout.tiles + tiles;
+  layout.rings = layout.tiles + tiles;
+  layout.bytes = layout.rings;
+  if (s.wgmma)
+    layout.bytes += 2 * s.stages * layout::kRingSlot;
   return layout;
 }
 
@@ -174,8 +183,29 @@ static constexpr double kSharedBytesPerCycle = 94;
 /// Keys of one split over which costs of its end are spread.
 static constexpr double kTypicalKeys = 512;
 
+/// Cycles of a tile and of each further slot of a ring, measured on an H200:
+/// more slots than two of 64 KiB only took longer.
+static constexpr double kWgmmaTileCycles = 300;
+static constexpr double kWgmmaSlotCycles = 0.1;
+
+static double wgmmaCyclesPerKey(KernelOp spec, const MmaSchedule &s,
+                                const ChipFacts &chip) {
+  double keyBytes = 2 * tileBytes(spec, 1);
+  double sms = chip.multiprocessors, hertz = chip.gigahertz * 1e9;
+  double bytesPerSecond = chip.gigabytesPerSecond * 1e9 / sms;
+  double inFlight = (s.stages - 1) * s.keyTile * keyBytes;
+  double memory = keyBytes / bytesPerSecond * hertz *
+                  std::max(1.0, bytesPerSecond * 1.0e-6 / inFlight);
+  double flops = 4.0 * spec.getHeads().getDim() * s.rows();
+  double products = flops / (chip.wgmmaTeraflops * 1e12 / hertz / sms);
+  return std::max(memory, products) + kWgmmaTileCycles / s.keyTile +
+         kWgmmaSlotCycles * s.stages;
+}
+
 double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
                                const ChipFacts &chip) {
+  if (s.wgmma)
+    return wgmmaCyclesPerKey(spec, s, chip);
   double dim = spec.getHeads().getDim();
   double keyBytes = 2 * tileBytes(spec, 1);
   double sms = chip.multiprocessors, hertz = chip.gigahertz * 1e9;
@@ -218,40 +248,67 @@ double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,
 }
 
 //===----------------------------------------------------------------------===//
-// Choice
+// What fits
 //===----------------------------------------------------------------------===//
 
-static ScheduleAttr toAttr(KernelOp spec, const MmaSchedule &s,
-                           const ChipFacts &chip, int64_t maxSweeps) {
-  MLIRContext *context = spec.getContext();
-  return ScheduleAttr::get(
-      context, LoweringKind::Mma, StringAttr::get(context, chip.name),
-      s.keyTile, s.rowWarps, s.rowTiles, s.keyWarps,
-      s.meetAtTile ? MeetKind::Tile : MeetKind::End, s.stages, s.rowBlocks,
-      maxSweeps,
-      s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared,
-      spec.getScheduleOrDefault().getInvariant());
-}
-
-/// Registers of a thread beside its fragments.
-static int64_t otherRegisters(KernelOp spec) {
+/// Axes of a spec that cost a thread that multiplies registers of its own.
+static int64_t costlyAxes(KernelOp spec) {
   int64_t axes = 0;
   axes += spec.getBlockKind() == BlockKind::Dense;
   axes += spec.getSees().getPrefix() != PrefixKind::All;
   axes += spec.getQueryOrDefault().getPositions() == PositionsKind::Given;
-  axes += spec.getPaging().getPage() && spec.getPaging().getPage() < 64;
-  return kOtherRegisters + axes * kAxisRegisters;
+  return axes;
 }
 
-/// Whether the split is into pieces of whole tiles.
-static bool isSized(SplitAttr split) {
+/// Whether a thread that copies has several page ids to hold.
+static bool hasSmallPages(KernelOp spec) {
+  return spec.getPaging().getPage() && spec.getPaging().getPage() < 64;
+}
+
+RoleRegisters tokentile::roleRegisters(KernelOp spec, const MmaSchedule &s) {
+  // Each partition holds whole warps; registers come in units of eight.
+  int64_t threads =
+      llvm::alignTo(s.blockThreads(), kPartitions * layout::kWarp);
+  int64_t each = std::min(kMaxRegisters, kRegistersPerSm / threads / 8 * 8);
+  // Two warpgroups have all they can address.
+  if (!s.wgmma || threads <= 2 * layout::kWarpgroup)
+    return {each, each};
+  int64_t least = costlyAxes(spec) || hasSmallPages(spec)
+                      ? kGeneralProducerRegisters
+                      : kLeastProducerRegisters;
+  auto consumers = [&](int64_t producers) {
+    int64_t pool = each * threads - producers * layout::kWarpgroup;
+    return std::min(kMaxRoleRegisters, pool / s.threads() / 8 * 8);
+  };
+  int64_t needed = fragmentRegisters(spec, s) + kWgmmaOtherRegisters;
+  int64_t producers = kMostProducerRegisters;
+  while (producers > least && consumers(producers) < needed)
+    producers -= 8;
+  return {producers, consumers(producers)};
+}
+
+/// Registers of a thread that multiplies beside its fragments.
+static int64_t otherRegisters(KernelOp spec, const MmaSchedule &s) {
+  int64_t axes = costlyAxes(spec) * kAxisRegisters;
+  if (s.wgmma)
+    return kWgmmaOtherRegisters + axes;
+  // Here every thread copies.
+  return kOtherRegisters + axes + hasSmallPages(spec) * kAxisRegisters;
+}
+
+bool tokentile::isSized(SplitAttr split) {
   return split.getKind() == SplitKind::Keys ||
          split.getKind() == SplitKind::Pieces;
 }
 
 /// Whether `s` divides rows, keys and dimensions as the lowering can.
 static bool isWellFormed(KernelOp spec, const MmaSchedule &s) {
-  if (s.warps() > kMaxWarps || s.rowTiles > kMaxRowTiles ||
+  if (s.wgmma)
+    return s.rowWarps % 4 == 0 && s.rowTiles <= kMaxRowTiles &&
+           s.keyWarps == 1 && !s.meetAtTile && !s.queryInRegisters &&
+           s.keyTile <= 128 && s.stages >= 2 && s.stages <= 8 &&
+           s.warps() <= kMaxWarps;
+  if (s.mergeInSweep || s.warps() > kMaxWarps || s.rowTiles > kMaxRowTiles ||
       s.keyWarps > kMaxKeyWarps || s.keyTile % (16 * s.keyWarps) ||
       s.stages < 2)
     return false;
@@ -261,240 +318,37 @@ static bool isWellFormed(KernelOp spec, const MmaSchedule &s) {
                            spec.getHeads().getDim() % (16 * s.keyWarps) == 0);
 }
 
-/// Whether the lowering can make `s` on `chip`.
-static bool isPossible(KernelOp spec, const MmaSchedule &s,
-                       const ChipFacts &chip) {
+bool tokentile::isPossible(KernelOp spec, const MmaSchedule &s,
+                           const ChipFacts &chip) {
   if (!isWellFormed(spec, s))
     return false;
   SplitAttr split = spec.getSplitOrDefault();
   if (isSized(split) && split.getValue() % s.keyTile)
     return false;
-  // Each partition holds whole warps; registers come in units of eight.
-  int64_t threads = llvm::alignTo(s.warps(), kPartitions) * layout::kWarp;
-  int64_t registers =
-      std::min(kMaxRegisters, kRegistersPerSm / threads / 8 * 8);
   return sharedLayout(spec, s).bytes <= chip.sharedPerBlock &&
-         fragmentRegisters(spec, s) <= registers - otherRegisters(spec);
+         fragmentRegisters(spec, s) <=
+             roleRegisters(spec, s).consumers - otherRegisters(spec, s);
+}
+
+bool tokentile::isForGpu(KernelOp plan) {
+  LoweringKind lowering = plan.getScheduleOrDefault().getLowering();
+  return lowering == LoweringKind::Mma || lowering == LoweringKind::Wgmma;
 }
 
 LogicalResult tokentile::checkComplete(KernelOp plan) {
   ScheduleAttr s = plan.getScheduleOrDefault();
   bool host = s.getLowering() == LoweringKind::Host;
-  bool mma = s.getLowering() == LoweringKind::Mma && s.getRowWarps() &&
-             s.getRowTiles() && s.getKeyWarps() && s.getStages();
-  if (!s.getChip() || !s.getKeyTile() || !(host || mma))
+  bool gpu = isForGpu(plan) && s.getRowWarps() && s.getRowTiles() &&
+             s.getKeyWarps() && s.getStages();
+  if (!s.getChip() || !s.getKeyTile() || !(host || gpu))
     return plan.emitOpError(
         "has no complete schedule; run attn-select-schedule");
   if (!findChip(s.getChip().getValue()))
     return plan.emitOpError("is planned for unknown chip ") << s.getChip();
-  if (mma && !isWellFormed(plan, readSchedule(s)))
-    return plan.emitOpError("has a schedule that the mma lowering cannot make; "
-                            "run attn-select-schedule to see what fits");
+  if (gpu && !isWellFormed(plan, readSchedule(s)))
+    return plan.emitOpError("has a schedule that the ")
+           << stringifyLoweringKind(s.getLowering())
+           << " lowering cannot make; run attn-select-schedule to see what "
+              "fits";
   return success();
-}
-
-/// Rows of one sweep at most: of an invariant schedule those that its fixed
-/// numbers leave registers for.
-static int64_t mostRows(KernelOp spec, const ChipFacts &chip) {
-  ScheduleAttr given = spec.getScheduleOrDefault();
-  int64_t most = maxRows(spec);
-  if (!given.getInvariant())
-    return most;
-  MmaSchedule s;
-  s.keyTile = given.getKeyTile();
-  s.keyWarps = given.getKeyWarps();
-  s.meetAtTile = given.getMeet() == MeetKind::Tile;
-  s.stages = 2;
-  for (int64_t rows = most; rows > 0; rows -= layout::kRows)
-    for (int64_t rowTiles : {1, 2}) {
-      s.rowTiles = rowTiles;
-      s.rowWarps = llvm::divideCeil(rows, rowTiles * layout::kRows);
-      if (isPossible(spec, s, chip))
-        return rows;
-    }
-  return 0;
-}
-
-/// Fixes what the order of summation depends on, by nothing but the dimension
-/// and the chip: the most key warps that hold the 64 rows of 16 query tokens in
-/// groups of four.
-static ScheduleAttr fixSummation(KernelOp spec, const ChipFacts &chip) {
-  constexpr int64_t kRows = 64;
-  struct Summation {
-    int64_t keyTile, keyWarps;
-    MeetKind meet;
-  };
-  ScheduleAttr given = spec.getScheduleOrDefault(), chosen;
-  for (Summation way :
-       {Summation{64, 4, MeetKind::Tile}, Summation{64, 2, MeetKind::Tile},
-        Summation{32, 2, MeetKind::End}, Summation{32, 1, MeetKind::End},
-        Summation{16, 1, MeetKind::End}}) {
-    if (given.getKeyTile())
-      way.keyTile = given.getKeyTile();
-    if (given.getKeyWarps())
-      way.keyWarps = given.getKeyWarps();
-    if (given.getMeet() != MeetKind::Auto)
-      way.meet = given.getMeet();
-    chosen = ScheduleAttr::get(
-        spec.getContext(), given.getLowering(), given.getChip(), way.keyTile,
-        given.getRowWarps(), given.getRowTiles(), way.keyWarps, way.meet,
-        given.getStages(), given.getRowBlocks(), given.getMaxSweeps(),
-        given.getQuery(), /*invariant=*/true);
-    spec.setScheduleAttr(chosen);
-    if (mostRows(spec, chip) >= kRows)
-      break;
-  }
-  return chosen;
-}
-
-SplitAttr tokentile::selectSplit(KernelOp plan, const ChipFacts &chip) {
-  SplitAttr split = plan.getSplitOrDefault();
-  if (!plan.getScheduleOrDefault().getInvariant() ||
-      split.getKind() != SplitKind::Auto)
-    return split;
-  // 16K keys in a piece for each multiprocessor, as near as powers of two come;
-  // on the host two tiles.
-  int64_t keys = 64;
-  if (!chip.isHost()) {
-    double share = 16384.0 * plan.getHeads().getKv() / chip.multiprocessors;
-    keys = int64_t(1) << std::lround(std::log2(std::max(share, 1.0)));
-  }
-  int64_t keyTile = plan.getScheduleOrDefault().getKeyTile();
-  keys = std::clamp<int64_t>(keys, keyTile, 2048);
-  return SplitAttr::get(plan.getContext(), SplitKind::Pieces, keys);
-}
-
-/// Divides the rows over blocks; fails if that takes more sweeps than allowed.
-static LogicalResult divideRows(KernelOp spec, const ChipFacts &chip,
-                                MmaSchedule &s, int64_t &maxSweeps) {
-  ScheduleAttr given = spec.getScheduleOrDefault();
-  int64_t rows = spec.getRows();
-  maxSweeps = std::max<int64_t>(1, given.getMaxSweeps());
-  s.rowBlocks = given.getRowBlocks();
-  int64_t most = std::max(layout::kRows, mostRows(spec, chip));
-  if (!s.rowBlocks)
-    s.rowBlocks = llvm::divideCeil(rows, most);
-  if (s.rowBlocks > maxSweeps)
-    return refuse(spec) << "'tokens' " << spec.getTokens() << " makes " << rows
-                        << " rows, which take " << s.rowBlocks
-                        << " sweeps over the keys; one sweep holds " << most
-                        << " rows, and 'max_sweeps' allows " << maxSweeps;
-  return success();
-}
-
-static SmallVector<int64_t> optionsOr(int64_t given, ArrayRef<int64_t> open) {
-  if (given)
-    return {given};
-  return SmallVector<int64_t>(open);
-}
-
-/// Calls `visit` with every schedule that obeys what `spec` fixes.
-static void
-forEachSchedule(KernelOp spec, MmaSchedule s,
-                llvm::function_ref<void(const MmaSchedule &)> visit) {
-  ScheduleAttr given = spec.getScheduleOrDefault();
-  int64_t rows = llvm::divideCeil(spec.getRows(), s.rowBlocks);
-  SmallVector<bool> meets{false, true}, places{false, true};
-  if (given.getMeet() != MeetKind::Auto)
-    meets = {given.getMeet() == MeetKind::Tile};
-  if (given.getQuery() != QueryPlace::Auto)
-    places = {given.getQuery() == QueryPlace::Registers};
-  for (int64_t rowTiles : optionsOr(given.getRowTiles(), {1, 2})) {
-    s.rowTiles = rowTiles;
-    int64_t natural = llvm::divideCeil(rows, rowTiles * layout::kRows);
-    s.rowWarps = given.getRowWarps() ? given.getRowWarps() : natural;
-    if (s.rowWarps < natural)
-      continue;
-    for (int64_t keyWarps : optionsOr(given.getKeyWarps(), {1, 2, 4}))
-      for (bool meet : meets)
-        for (int64_t keyTile : optionsOr(given.getKeyTile(), {16, 32, 64, 128}))
-          for (int64_t stages : optionsOr(given.getStages(), {2, 3, 4, 5, 6}))
-            for (bool place : places) {
-              s.keyWarps = keyWarps;
-              s.meetAtTile = meet;
-              s.keyTile = keyTile;
-              s.stages = stages;
-              s.queryInRegisters = place;
-              visit(s);
-            }
-  }
-}
-
-static ScheduleAttr selectMma(KernelOp spec, const ChipFacts &chip) {
-  ScheduleAttr given = spec.getScheduleOrDefault();
-  MmaSchedule start, best;
-  int64_t maxSweeps = 1;
-  if (failed(divideRows(spec, chip, start, maxSweeps)))
-    return {};
-  double bestCost = HUGE_VAL;
-  forEachSchedule(spec, start, [&](const MmaSchedule &s) {
-    if (!isPossible(spec, s, chip))
-      return;
-    double cost = cyclesPerKey(spec, s, chip);
-    if (cost < bestCost) {
-      bestCost = cost;
-      best = s;
-    }
-  });
-  if (bestCost == HUGE_VAL) {
-    refuse(spec) << "no schedule fits " << chip.name << ": "
-                 << llvm::divideCeil(spec.getRows(), start.rowBlocks)
-                 << " rows of 'heads' dim " << spec.getHeads().getDim()
-                 << " in " << chip.sharedPerBlock
-                 << " bytes of shared memory, given key_tile "
-                 << given.getKeyTile() << ", row_warps " << given.getRowWarps()
-                 << ", row_tiles " << given.getRowTiles() << ", key_warps "
-                 << given.getKeyWarps() << ", meet "
-                 << stringifyMeetKind(given.getMeet()) << ", stages "
-                 << given.getStages() << " (0 is open) and split size "
-                 << spec.getSplitOrDefault().getValue();
-    return {};
-  }
-  return toAttr(spec, best, chip, maxSweeps);
-}
-
-static ScheduleAttr selectHost(KernelOp spec, const ChipFacts &chip) {
-  ScheduleAttr given = spec.getScheduleOrDefault();
-  MLIRContext *context = spec.getContext();
-  int64_t rowBlocks = std::max<int64_t>(1, given.getRowBlocks());
-  int64_t maxSweeps = std::max<int64_t>(1, given.getMaxSweeps());
-  if (rowBlocks > maxSweeps) {
-    refuse(spec) << "'row_blocks' " << rowBlocks
-                 << " take as many sweeps over the keys, and 'max_sweeps' "
-                 << "allows " << maxSweeps;
-    return {};
-  }
-  int64_t keyTile = given.getKeyTile() ? given.getKeyTile() : 32;
-  SplitAttr split = spec.getSplitOrDefault();
-  if (isSized(split) && split.getValue() % keyTile) {
-    refuse(spec) << "'split' of " << split.getValue()
-                 << " keys is not a multiple of key_tile " << keyTile;
-    return {};
-  }
-  return ScheduleAttr::get(context, LoweringKind::Host,
-                           StringAttr::get(context, chip.name), keyTile, 0, 0,
-                           0, MeetKind::Auto, 0, rowBlocks, maxSweeps,
-                           QueryPlace::Auto, given.getInvariant());
-}
-
-ScheduleAttr tokentile::selectSchedule(KernelOp spec, const ChipFacts &chip) {
-  ScheduleAttr given = spec.getScheduleOrDefault();
-  if (given.getChip() && given.getChip().getValue() != chip.name) {
-    spec.emitOpError("'schedule' is for chip ")
-        << given.getChip() << ", expected \"" << chip.name << "\"";
-    return {};
-  }
-  LoweringKind natural = chip.isHost() ? LoweringKind::Host : LoweringKind::Mma;
-  if (given.getLowering() != LoweringKind::Auto &&
-      given.getLowering() != natural) {
-    spec.emitOpError("lowering ")
-        << stringifyLoweringKind(given.getLowering()) << " does not run on "
-        << chip.name << "; " << stringifyLoweringKind(natural) << " does";
-    return {};
-  }
-  if (chip.isHost())
-    return selectHost(spec, chip);
-  if (given.getInvariant())
-    spec.setScheduleAttr(fixSummation(spec, chip));
-  return selectMma(spec, chip);
 }

@@ -25,11 +25,21 @@ struct MmaSchedule {
   int64_t stages = 0;
   int64_t rowBlocks = 1;
   bool queryInRegisters = false;
+  /// Products by wgmma: four row warps for each 64 rows, beside four that copy.
+  bool wgmma = false;
+  /// The sweep can merge by itself, see attn.merge_rows.
+  bool mergeInSweep = false;
 
+  /// Warps that multiply, and their threads.
   int64_t warps() const { return rowWarps * keyWarps; }
   int64_t threads() const { return warps() * 32; }
+  /// All threads of a block.
+  int64_t blockThreads() const { return threads() + (wgmma ? 128 : 0); }
   int64_t rows() const { return rowWarps * rowTiles * 16; }
 };
+
+/// Whether a plan is for one of the lowerings to a GPU.
+bool isForGpu(attn::KernelOp plan);
 
 /// Emits an error on `plan` and fails if its schedule leaves a number open.
 /// `meet auto` and `query auto` of a plan are the end and shared memory.
@@ -47,9 +57,19 @@ struct SharedLayout {
   /// Slots of keys and then of values; key warps that meet at the end do so
   /// over the same bytes.
   int64_t tiles = 0;
+  /// The rings' barriers of a wgmma sweep: keys, then values.
+  int64_t rings = 0;
   int64_t bytes = 0;
 };
 SharedLayout sharedLayout(attn::KernelOp spec, const MmaSchedule &schedule);
+
+/// Registers of a thread that copies and of one that multiplies; the same for
+/// mma, and for blocks so small that all threads have what they can address.
+struct RoleRegisters {
+  int64_t producers = 0;
+  int64_t consumers = 0;
+};
+RoleRegisters roleRegisters(attn::KernelOp spec, const MmaSchedule &schedule);
 
 /// Registers a thread needs for its fragments, without addresses.
 int64_t fragmentRegisters(attn::KernelOp spec, const MmaSchedule &schedule);
@@ -57,6 +77,20 @@ int64_t fragmentRegisters(attn::KernelOp spec, const MmaSchedule &schedule);
 /// Estimated clock cycles of one multiprocessor for each key it sweeps.
 double cyclesPerKey(attn::KernelOp spec, const MmaSchedule &schedule,
                     const ChipFacts &chip);
+
+/// Most rows of one sweep of the mma lowering: outputs of more do not fit the
+/// registers beside what else a sweep holds.
+int64_t maxRows(attn::KernelOp spec);
+
+/// Whether the split is into pieces of whole tiles.
+bool isSized(attn::SplitAttr split);
+
+/// Whether the lowering can make `schedule` on `chip`.
+bool isPossible(attn::KernelOp spec, const MmaSchedule &schedule,
+                const ChipFacts &chip);
+
+/// Starts the error that refuses a sound spec.
+mlir::InFlightDiagnostic refuse(attn::KernelOp spec);
 
 /// Whether an error refuses a sound spec: checkCovered's, or selectSchedule's
 /// when nothing fits. What is wrong on its own, such as a schedule for another

@@ -12,17 +12,16 @@
 //          ...
 //
 // Page lookups run one more tile ahead. Every other tensor becomes a fragment
-// of the block's warps. Key warps meet once, behind the loop.
+// of the block's warps. Key warps meet once, behind the loop. Plans for wgmma
+// divide their warps instead, see StageRoles.cpp.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/BlockContext.h"
+#include "codegen/Stage.h"
+
 #include "codegen/Passes.h"
-#include "codegen/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace tokentile {
 #define GEN_PASS_DEF_STAGEPASS
@@ -35,64 +34,33 @@ using namespace tokentile::attn;
 
 using arith::CmpIPredicate;
 
-/// Chunks of eight rows stand in eight different banks.
-static constexpr int64_t kSwizzle = 8;
+Stager::Stager(ProgramOp program)
+    : program(program), plan(program.getPlan()),
+      schedule(plan.getScheduleOrDefault()), mma(readSchedule(schedule)),
+      layout(sharedLayout(plan, mma)),
+      b(program.getLoc(), program.getContext()) {}
 
-namespace {
+Value Stager::constant(int64_t value) {
+  return arith::ConstantIntOp::create(b, value, 32);
+}
 
-class Stager {
-public:
-  Stager(ProgramOp program)
-      : program(program), plan(program.getPlan()),
-        schedule(plan.getScheduleOrDefault()), mma(readSchedule(schedule)),
-        layout(sharedLayout(plan, mma)),
-        b(program.getLoc(), program.getContext()) {}
+static RankedTensorType encoded(RankedTensorType type, Attribute encoding) {
+  return RankedTensorType::get(type.getShape(), type.getElementType(),
+                               encoding);
+}
 
-  LogicalResult run();
+RankedTensorType Stager::fragment(Type type, FragmentKind kind) {
+  auto attr = FragmentAttr::get(b.getContext(), kind, schedule.getRowWarps(),
+                                schedule.getKeyWarps());
+  return encoded(cast<RankedTensorType>(type), attr);
+}
 
-private:
-  Value constant(int64_t value) {
-    return arith::ConstantIntOp::create(b, value, 32);
-  }
-  RankedTensorType encoded(RankedTensorType type, Attribute encoding) {
-    return RankedTensorType::get(type.getShape(), type.getElementType(),
-                                 encoding);
-  }
-  RankedTensorType fragment(Type type, FragmentKind kind) {
-    auto attr = FragmentAttr::get(b.getContext(), kind, schedule.getRowWarps(),
-                                  schedule.getKeyWarps());
-    return encoded(cast<RankedTensorType>(type), attr);
-  }
-  Value allocate(int64_t offset, int64_t stages, RankedTensorType tile,
-                 int64_t swizzle = kSwizzle) {
-    auto shared = SharedAttr::get(b.getContext(), swizzle);
-    auto type = BufferType::get(b.getContext(), stages, encoded(tile, shared));
-    return AllocSharedOp::create(b, type, offset);
-  }
-
-  LogicalResult findLoop();
-  void encodeFragments();
-  void stageQuery();
-  void readQuery();
-  Value lookup(Value tile);
-  void copyTile(Value tile, Value pages, Value slot);
-  void pipeline();
-  void meetAtEnd();
-  void meetAtTile();
-
-  ProgramOp program;
-  KernelOp plan;
-  ScheduleAttr schedule;
-  MmaSchedule mma;
-  SharedLayout layout;
-  ImplicitLocOpBuilder b;
-  scf::ForOp loop;
-  LoadTileOp loadKeys, loadValues;
-  LookupPagesOp lookupPages;
-  Value query, keyBuffer, valueBuffer;
-};
-
-} // namespace
+Value Stager::allocate(int64_t offset, int64_t stages, RankedTensorType tile,
+                       int64_t swizzle, int64_t panel) {
+  auto shared = SharedAttr::get(b.getContext(), swizzle, panel);
+  auto type = BufferType::get(b.getContext(), stages, encoded(tile, shared));
+  return AllocSharedOp::create(b, type, offset);
+}
 
 LogicalResult Stager::findLoop() {
   program.walk([&](LoadTileOp load) {
@@ -170,6 +138,14 @@ Value Stager::lookup(Value tile) {
   return LookupPagesOp::create(b, lookupPages.getPages().getType(), tile);
 }
 
+void Stager::viewInstead(LoadTileOp load, Value buffer, Value slot) {
+  b.setInsertionPoint(load);
+  Value tile = ViewOp::create(b, cast<BufferType>(buffer.getType()).getTile(),
+                              buffer, slot);
+  load.getResult().replaceAllUsesWith(tile);
+  load.erase();
+}
+
 /// Begins the copies of `tile` if the split has it; closes a group always, so
 /// that counts of groups do not depend on lengths.
 void Stager::copyTile(Value tile, Value pages, Value slot) {
@@ -239,15 +215,8 @@ void Stager::pipeline() {
   auto yield = cast<scf::YieldOp>(body->getTerminator());
   yield.setOperand(yield.getNumOperands() - 1, following);
 
-  auto view = [&](LoadTileOp load, Value buffer) {
-    b.setInsertionPoint(load);
-    Value tile = ViewOp::create(b, cast<BufferType>(buffer.getType()).getTile(),
-                                buffer, slot);
-    load.getResult().replaceAllUsesWith(tile);
-    load.erase();
-  };
-  view(loadKeys, keyBuffer);
-  view(loadValues, valueBuffer);
+  viewInstead(loadKeys, keyBuffer, slot);
+  viewInstead(loadValues, valueBuffer, slot);
   lookupPages.erase();
 }
 
@@ -303,6 +272,10 @@ LogicalResult Stager::run() {
   if (failed(findLoop()))
     return failure();
   encodeFragments();
+  if (mma.wgmma) {
+    stageRoles();
+    return success();
+  }
   stageQuery();
   pipeline();
   readQuery();
@@ -321,7 +294,7 @@ struct StagePass : tokentile::impl::StagePassBase<StagePass> {
   void runOnOperation() override {
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
       KernelOp plan = program.getPlan();
-      if (plan.getScheduleOrDefault().getLowering() != LoweringKind::Mma) {
+      if (!isForGpu(plan)) {
         program.emitOpError("is planned for ")
             << stringifyLoweringKind(plan.getScheduleOrDefault().getLowering())
             << ", expected a lowering for a GPU";

@@ -57,7 +57,7 @@ public:
             << program.getKernel() << "'";
         return signalPassFailure();
       }
-      if (plan.getScheduleOrDefault().getLowering() == LoweringKind::Mma)
+      if (isForGpu(plan))
         continue;
       if (plans.insert(plan) && failed(checkPlan(plan)))
         return signalPassFailure();

@@ -225,7 +225,7 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, LoweringKind lowering,
                                    int64_t keyWarps, MeetKind meet,
                                    int64_t stages, int64_t rowBlocks,
                                    int64_t maxSweeps, QueryPlace query,
-                                   bool invariant) {
+                                   MergeKind merge, bool invariant) {
   if (failed(verifyChip(emitError, lowering, chip)))
     return failure();
   std::pair<StringRef, int64_t> counts[] = {
@@ -280,10 +280,14 @@ LogicalResult FragmentAttr::verifyEncoding(ArrayRef<int64_t> shape,
   return success();
 }
 
-LogicalResult SharedAttr::verify(EmitError emitError, int64_t swizzle) {
+LogicalResult SharedAttr::verify(EmitError emitError, int64_t swizzle,
+                                 int64_t panel) {
   if (!isPowerOfTwo(swizzle) || swizzle > 8) // C31
     return emitError() << "expected 'swizzle' to be 1, 2, 4 or 8, got "
                        << swizzle;
+  if (panel != 0 && (panel != 64 || swizzle != 8)) // C80
+    return emitError() << "expected 'panel' to be 64 with 'swizzle' 8, got "
+                       << panel << " with " << swizzle;
   return success();
 }
 
@@ -300,6 +304,12 @@ LogicalResult SharedAttr::verifyEncoding(ArrayRef<int64_t> shape,
                           "multiples of "
                        << bits / 8 << " bytes, got "
                        << RankedTensorType::get(shape, elementType);
+  return success();
+}
+
+LogicalResult RingType::verify(EmitError emitError, int64_t stages) {
+  if (stages < 2 || stages > 8) // C81
+    return emitError() << "expected a ring of 2 to 8 slots, got " << stages;
   return success();
 }
 

@@ -203,16 +203,18 @@ def Attn_SplitAttr : Attn_Attr<"Split", "split"> {
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "how a kernel is made; every part may be left open";
   let description = [{
-    The lowering is `host`, `mma` or `auto`; `chip` is "host" or a GPU such as
-    "sm_90a". A tile is `key_tile` keys. On a
+    The lowering is `host`, `mma`, `wgmma` (sm_90a) or `auto`; `chip` is "host"
+    or a GPU such as "sm_90a". A tile is `key_tile` keys. On a
     GPU `row_warps` x `key_warps` warps divide its rows and keys, each row warp
     holds `row_tiles` tiles of 16 rows. Key warps `meet` at the `end`, adding up
     outputs of different keys, or at every `tile`, sharing probabilities and
     dividing the output's dimensions. `stages` tiles
     are in flight, and the query operand rests in `query` `shared` memory or
-    `registers`. `row_blocks` blocks share the rows; each reads the keys again,
-    so more than one needs `max_sweeps` to say so. With `invariant` a row's bits
-    depend neither on the number of query tokens nor on the batch.
+    `registers`. A `kernel` of its own does the `merge`, or for one request the
+    `sweep`, if the device runs all of its blocks at once (wgmma). `row_blocks`
+    blocks share the rows; each reads the keys again, so more than one needs
+    `max_sweeps` to say so. With `invariant` a row's bits depend neither on the
+    number of query tokens nor on the batch.
 
     Example: `schedule<mma chip "sm_90a" key_tile 64 stages 3>`
   }];
@@ -224,13 +226,14 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     Attn_Defaulted<Attn_MeetKind, "MeetKind::Auto">:$meet,
     Attn_Open:$stages, Attn_Open:$rowBlocks, Attn_Open:$maxSweeps,
     Attn_Defaulted<Attn_QueryPlace, "QueryPlace::Auto">:$query,
+    Attn_Defaulted<Attn_MergeKind, "MergeKind::Auto">:$merge,
     Attn_Flag:$invariant);
   let assemblyFormat = [{
     `<` $lowering (`chip` $chip^)? (`key_tile` $keyTile^)?
     (`row_warps` $rowWarps^)? (`row_tiles` $rowTiles^)?
     (`key_warps` $keyWarps^)? (`meet` $meet^)? (`stages` $stages^)?
     (`row_blocks` $rowBlocks^)? (`max_sweeps` $maxSweeps^)?
-    (`query` $query^)? `` custom<Invariant>($invariant) `>`
+    (`query` $query^)? (`merge` $merge^)? `` custom<Invariant>($invariant) `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -261,12 +264,16 @@ def Attn_SharedAttr : Attn_Attr<"Shared", "shared", [
   let summary = "a tensor in shared memory";
   let description = [{
     Rows lie one behind another; the 16-byte chunk `c` of row `r` stands at
-    chunk `c xor (r mod swizzle)`, which frees ldmatrix of bank conflicts.
+    chunk `c xor (r mod swizzle)`, which frees ldmatrix of bank conflicts. With
+    `panel` columns a row is cut into panels: eight rows of the first panel lie
+    together, then the same rows of the next, then the next eight rows, and the
+    chunk counts within its panel. That is what tensor maps write and wgmma
+    reads.
 
-    Example: `tensor<64x256xbf16, #attn.shared<swizzle 8>>`
+    Example: `tensor<64x256xbf16, #attn.shared<swizzle 8 panel 64>>`
   }];
-  let parameters = (ins "int64_t":$swizzle);
-  let assemblyFormat = "`<` `swizzle` $swizzle `>`";
+  let parameters = (ins "int64_t":$swizzle, Attn_Open:$panel);
+  let assemblyFormat = "`<` `swizzle` $swizzle (`panel` $panel^)? `>`";
   let genVerifyDecl = 1;
 }
 

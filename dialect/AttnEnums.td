@@ -70,7 +70,7 @@ def Attn_SplitKind : Attn_Enum<"SplitKind", "how keys are divided", [
 
 def Attn_LoweringKind : Attn_Enum<"LoweringKind", "which lowering runs a plan", [
   I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"Host", 1, "host">,
-  I32EnumCase<"Mma", 2, "mma">]>;
+  I32EnumCase<"Mma", 2, "mma">, I32EnumCase<"Wgmma", 3, "wgmma">]>;
 
 def Attn_QueryPlace : Attn_Enum<"QueryPlace", "where query operands rest", [
   I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"Shared", 1, "shared">,
@@ -79,6 +79,10 @@ def Attn_QueryPlace : Attn_Enum<"QueryPlace", "where query operands rest", [
 def Attn_MeetKind : Attn_Enum<"MeetKind", "when key warps meet", [
   I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"End", 1, "end">,
   I32EnumCase<"Tile", 2, "tile">]>;
+
+def Attn_MergeKind : Attn_Enum<"MergeKind", "what merges partial results", [
+  I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"Kernel", 1, "kernel">,
+  I32EnumCase<"Sweep", 2, "sweep">]>;
 
 def Attn_ProgramRole : Attn_Enum<"ProgramRole", "part of a kernel", [
   I32EnumCase<"Sweep", 0, "sweep">, I32EnumCase<"Merge", 1, "merge">]>;

@@ -14,6 +14,14 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace tokentile::attn {
+
+/// Whether `op` stands in that region, "producers" or "consumers", of the
+/// nearest `attn.roles` around it.
+bool standsAmong(mlir::Operation *op, llvm::StringRef role);
+
+} // namespace tokentile::attn
+
 #define GET_OP_CLASSES
 #include "dialect/AttnOps.h.inc"
 

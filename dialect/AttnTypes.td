@@ -28,4 +28,17 @@ def Attn_BufferType : TypeDef<Attn_Dialect, "Buffer"> {
   }];
 }
 
+def Attn_RingType : TypeDef<Attn_Dialect, "Ring"> {
+  let mnemonic = "ring";
+  let summary = "barriers that pass slots between producers and consumers";
+  let description = [{
+    One `full` and one `empty` barrier for each of `stages` slots.
+
+    Example: `!attn.ring<2>`
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // TOKENTILE_DIALECT_ATTNTYPES_TD

@@ -1,6 +1,7 @@
 //===- CudaKernel.cpp - Kernels of a GPU ----------------------------------===//
 
 #include "runtime/CudaStream.h"
+#include "runtime/CudaTensorMap.h"
 #include "runtime/Kernel.h"
 #include "runtime/KernelChecks.h"
 
@@ -77,20 +78,33 @@ Status setDynamicShared(const Driver &driver, CUfunction function,
       "cuFuncSetAttribute");
 }
 
-/// The one place that launches. With `overlap` the kernel may start before its
-/// predecessor on the stream has ended (programmatic dependent launch), and
-/// must itself wait for it with griddepcontrol.wait.
+/// How a kernel stands to others.
+enum class LaunchMode {
+  Plain,
+  /// It may start before its predecessor on the stream has ended (programmatic
+  /// dependent launch), and must itself wait for it with griddepcontrol.wait.
+  Overlapping,
+  /// All of its blocks run at once, or it is refused.
+  Cooperative,
+};
+
+/// The one place that launches.
 Status launchFunction(const Driver &driver, CUfunction function, Extent grid,
                       Extent block, int32_t sharedBytes, CUstream stream,
-                      void **params, bool overlap) {
-  if (!overlap || !driver.cuLaunchKernelEx)
+                      void **params, LaunchMode mode) {
+  if (mode == LaunchMode::Plain || !driver.cuLaunchKernelEx)
     return driver.check(driver.cuLaunchKernel(
                             function, grid.x, grid.y, grid.z, block.x, block.y,
                             block.z, sharedBytes, stream, params, nullptr),
                         "cuLaunchKernel");
   CUlaunchAttribute attribute = {};
-  attribute.id = launchProgrammaticStreamSerialization;
-  attribute.value.programmaticStreamSerializationAllowed = 1;
+  if (mode == LaunchMode::Cooperative) {
+    attribute.id = launchCooperative;
+    attribute.value.cooperative = 1;
+  } else {
+    attribute.id = launchProgrammaticStreamSerialization;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+  }
   CUlaunchConfig config = {};
   config.gridDimX = grid.x;
   config.gridDimY = grid.y;
@@ -119,20 +133,30 @@ private:
                  Stream &stream) const override {
     if (Status status = owner.bind(); !status.ok())
       return status;
+    TensorMap maps[2];
+    if (info().tensorMaps)
+      if (Status status = makeTensorMaps(owner.driver(), info(), args, maps);
+          !status.ok())
+        return status;
     CUstream handle = static_cast<CudaStream &>(stream).handle();
-    stream.tally().kernelLaunches += plan.work.merges() ? 2 : 1;
-    // The driver reads the block before the launch returns.
-    void *params[] = {const_cast<KernelArgs *>(&args)};
+    bool merge = plan.work.mergeBlocks > 0;
+    stream.tally().kernelLaunches += merge ? 2 : 1;
+    // The driver reads these before the launch returns, as many as the kernel
+    // has parameters.
+    void *params[] = {const_cast<KernelArgs *>(&args), &maps[0], &maps[1]};
+    LaunchMode mode =
+        plan.work.cooperative ? LaunchMode::Cooperative : LaunchMode::Plain;
     if (Status status = launchFunction(
             owner.driver(), sweep, plan.sweepGrid, {info().threads, 1, 1},
-            info().sharedBytes, handle, params, /*overlap=*/false);
-        !status.ok() || !plan.work.merges())
+            info().sharedBytes, handle, params, mode);
+        !status.ok() || !merge)
       return status;
     // From sm_90 on the merge contains griddepcontrol.wait.
-    return launchFunction(owner.driver(), merge, plan.mergeGrid,
+    mode = chipNumber(info().chip) >= 90 ? LaunchMode::Overlapping
+                                         : LaunchMode::Plain;
+    return launchFunction(owner.driver(), this->merge, plan.mergeGrid,
                           {info().mergeThreads, 1, 1}, plan.mergeSharedBytes,
-                          handle, params,
-                          /*overlap=*/chipNumber(info().chip) >= 90);
+                          handle, params, mode);
   }
 
   CudaDevice &owner;
@@ -156,7 +180,7 @@ public:
     stream.tally().kernelLaunches += 1;
     return launchFunction(owner.driver(), function, grid, block, sharedBytes,
                           static_cast<CudaStream &>(stream).handle(), params,
-                          /*overlap=*/false);
+                          LaunchMode::Plain);
   }
 
 private:

@@ -142,7 +142,7 @@ static int32_t countPieces(int64_t units) {
 }
 
 WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
-                             int32_t multiprocessors) {
+                             int32_t multiprocessors, bool cooperative) {
   WorkPlan work;
   work.slots = multiprocessors;
   if (info.splitPolicy == SplitPolicy::Count)
@@ -154,7 +154,10 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   auto [items, partials] = countItems(info, bounds, work.slots);
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;
-  if (work.merges()) {
+  work.cooperative = cooperative && info.mergesInSweep && work.merges() &&
+                     bounds.batch == 1 &&
+                     items * info.kvHeads * info.rowBlocks <= multiprocessors;
+  if (work.merges() && !work.cooperative) {
     int64_t rows = int64_t(info.rows) * info.kvHeads;
     int64_t most = mergeBlocksPerMultiprocessor * int64_t(multiprocessors);
     work.mergeBlocks =
@@ -214,7 +217,8 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   Plan plan;
   plan.kernel = &kernel;
   plan.bounds = bounds;
-  plan.work = planWork(info, bounds, kernel.device().facts().multiprocessors);
+  const DeviceFacts &facts = kernel.device().facts();
+  plan.work = planWork(info, bounds, facts.multiprocessors, facts.cooperative);
   if (plan.work.items > maxGrid / heads)
     return outOfRange("batch * parts", plan.work.items, maxGrid / heads);
   // A part's first tile is tiles * part / parts in 32 bits.
@@ -225,9 +229,11 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   plan.sweepGrid = {int32_t(plan.work.items * heads), 1, 1};
   if (!plan.work.merges())
     return plan;
-  plan.mergeGrid = {plan.work.mergeBlocks, 1, 1};
-  plan.mergeSharedBytes =
-      spreadMergeBytes(info, plan.work.mergeBlocks, kernel.device().facts());
+  if (plan.work.mergeBlocks > 0) {
+    plan.mergeGrid = {plan.work.mergeBlocks, 1, 1};
+    plan.mergeSharedBytes =
+        spreadMergeBytes(info, plan.work.mergeBlocks, facts);
+  }
   if (Status status = checkWorkspace(info, plan.work.partials); !status.ok())
     return status;
   Workspace workspace = workspaceOf(info, plan.work.partials);

@@ -48,7 +48,7 @@ public:
 private:
   friend Status launch(const Plan &plan, const LaunchArgs &args,
                        Stream &stream);
-  /// Queues the sweep and, if `plan.work.merges()`, the merge.
+  /// Queues the sweep and, if it has blocks, the merge.
   virtual Status enqueue(const Plan &plan, const KernelArgs &args,
                          Stream &stream) const = 0;
 
@@ -76,17 +76,21 @@ struct WorkPlan {
   /// Partial results of one kv head, at most; 0 if no request can have several
   /// parts.
   int64_t partials = 0;
-  /// Blocks of the merge, 0 without one.
+  /// Blocks of the merge kernel, 0 without one.
   int32_t mergeBlocks = 0;
+  /// There is no merge kernel: all blocks of the sweep run at once and merge by
+  /// themselves. So it is for one request whose parts fit the device.
+  bool cooperative = false;
 
   bool merges() const { return partials > 0; }
 };
 
 /// The work of launches within `bounds` on a device of so many
-/// multiprocessors, each of which holds a block.
+/// multiprocessors, each of which holds a block; `cooperative` if it launches
+/// cooperatively.
 /// REQUIRES: bounds.batch > 0 and bounds.keys > 0.
 WorkPlan planWork(const KernelInfo &info, const Bounds &bounds,
-                  int32_t multiprocessors);
+                  int32_t multiprocessors, bool cooperative);
 
 /// How one kernel is launched within given bounds. A plain value; the kernel
 /// must outlive it.

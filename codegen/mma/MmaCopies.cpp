@@ -23,7 +23,6 @@ void MmaEmitter::whenCopying(layout::CopyShape shape,
   b.when(b.lessThan(thread, shape.threads), body);
 }
 
-/// Where copy `j` of this thread goes in the tile at byte `base`.
 Value MmaEmitter::copyTarget(Value base, layout::CopyShape shape, int64_t j) {
   Value row = b.div(thread, shape.chunksPerRow);
   Value chunk = b.rem(thread, shape.chunksPerRow);
@@ -81,6 +80,16 @@ void MmaEmitter::emit(CopyQueryOp op) {
   });
 }
 
+Value MmaEmitter::lookupPage(Value key) {
+  int64_t page = plan.getPaging().getPage();
+  bool dense = plan.getBlockKind() == BlockKind::Dense;
+  Value keys = dense ? block->context : block->length;
+  Value last = b.div(b.add(keys, page - 1), page);
+  last = arith::MaxSIOp::create(b, b.add(last, -1), b.i32(0));
+  Value index = b.smaller(b.div(key, page), last);
+  return b.load(b.getI32Type(), b.global(block->tableAddress(b, index)));
+}
+
 void MmaEmitter::emit(LookupPagesOp op) {
   Registers &pages = map[op.getPages()];
   int64_t page = plan.getPaging().getPage();
@@ -89,20 +98,13 @@ void MmaEmitter::emit(LookupPagesOp op) {
     return;
   }
   layout::CopyShape shape = copyShape(keyTile);
-  bool dense = plan.getBlockKind() == BlockKind::Dense;
-  Value keys = dense ? block->context : block->length;
-  // Lookups past the last page read its entry again; nothing uses them.
-  Value last = b.div(b.add(keys, page - 1), page);
-  last = arith::MaxSIOp::create(b, b.add(last, -1), b.i32(0));
   Value row = b.div(thread, shape.chunksPerRow);
   for (int64_t i = 0; i < shape.lookups(page); ++i) {
     Value key = b.add(b.mul(single(op.getTile()), keyTile),
                       i * shape.keysPerLookup(page));
-    Value index = b.div(key, page);
     if (shape.step() > page)
-      index = b.add(index, b.div(row, page));
-    Value address = block->tableAddress(b, b.smaller(index, last));
-    pages.push_back(b.load(b.getI32Type(), b.global(address)));
+      key = b.add(key, b.mul(b.div(row, page), page));
+    pages.push_back(lookupPage(key));
   }
 }
 
@@ -146,19 +148,22 @@ void MmaEmitter::copyRows(AsyncCopyOp op, bool whole) {
   }
 }
 
-void MmaEmitter::emit(AsyncCopyOp op) {
+Value MmaEmitter::isWhole(Value tile) {
   bool dense = plan.getBlockKind() == BlockKind::Dense;
-  Value end = b.mul(b.add(single(op.getTile()), 1), keyTile);
+  Value end = b.mul(b.add(tile, 1), keyTile);
   Value whole =
       b.is(Lane::Predicate::sle, end, dense ? block->context : block->length);
   // Keys before every row's window may lie in pages of another request now.
   if (block->oldestKey)
-    whole = b.both(whole, b.is(Lane::Predicate::sge,
-                               b.mul(single(op.getTile()), keyTile),
+    whole = b.both(whole, b.is(Lane::Predicate::sge, b.mul(tile, keyTile),
                                block->oldestKey));
+  return whole;
+}
+
+void MmaEmitter::emit(AsyncCopyOp op) {
   whenCopying(copyShape(keyTile), [&] {
     b.choose(
-        whole,
+        isWhole(single(op.getTile())),
         [&] {
           copyRows(op, true);
           return Registers();

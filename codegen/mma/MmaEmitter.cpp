@@ -42,14 +42,16 @@ LogicalResult MmaEmitter::emit() {
   return result;
 }
 
-LogicalResult MmaEmitter::emitItem() {
+void MmaEmitter::beginThread() {
   Type i32 = b.getI32Type();
   thread = NVVM::ThreadIdXOp::create(b, i32);
   lane = b.rem(thread, layout::kWarp);
   warp = b.div(thread, layout::kWarp);
   rowWarp = b.rem(warp, mma.rowWarps);
   keyWarp = b.div(warp, mma.rowWarps);
+}
 
+void MmaEmitter::beginRows() {
   // accumulator(lane, 0) and accumulator(lane, 2) of each row tile.
   Value firstRow = b.mul(rowWarp, mma.rowTiles * layout::kRows);
   for (int64_t i = 0; i < laneRows(); ++i) {
@@ -57,12 +59,17 @@ LogicalResult MmaEmitter::emitItem() {
     row.push_back(b.add(b.add(block->firstRow, firstRow), within));
     position.push_back(block->positionOfRow(b, row[i]));
   }
+}
 
+LogicalResult MmaEmitter::emitItem() {
+  beginThread();
+  beginRows();
   // ldmatrixLeft and ldmatrixKeys, for this lane.
   Value half = b.div(lane, 16), odd = b.rem(b.div(lane, 8), 2);
   Value within = b.rem(lane, 8);
   Value leftRow = b.add(b.mul(odd, 8), within);
   Value keysRow = b.add(b.mul(half, 8), within);
+  Value firstRow = b.mul(rowWarp, mma.rowTiles * layout::kRows);
   Value firstKey = b.mul(keyWarp, keysPerWarp());
   queryOperand = operand(dim, firstRow, leftRow, half);
   keyOperand = operand(dim, firstKey, keysRow, odd);
@@ -90,17 +97,13 @@ LogicalResult MmaEmitter::emitOp(Operation &op) {
       .Case<scf::IfOp>([&](auto branch) { return emitIf(branch); })
       .Case<RequestOp, ItemOp, CopyQueryOp, LookupPagesOp, AsyncCopyOp,
             AsyncWaitOp, ViewOp, ReadQueryOp, ScoresOp, AccumulateOp, MaskOp,
-            SoftmaxOp, ReduceWarpsOp, AddSinkOp, StoreResultOp, AgreeMaxOp,
-            ShareOp, AgreeSumOp>([&](auto known) {
+            SoftmaxOp, ReduceWarpsOp, AddSinkOp, StoreResultOp, MergeRowsOp,
+            AgreeMaxOp, ShareOp, AgreeSumOp, BarrierOp>([&](auto known) {
         emit(known);
         return success();
       })
       .Case<AsyncCommitOp>([&](auto) {
         NVVM::CpAsyncCommitGroupOp::create(b);
-        return success();
-      })
-      .Case<BarrierOp>([&](auto) {
-        b.barrier();
         return success();
       })
       .Case<AllocSharedOp>([&](auto alloc) {
@@ -115,7 +118,9 @@ LogicalResult MmaEmitter::emitOp(Operation &op) {
           }
         if (!isa<arith::ArithDialect>(other->getDialect()))
           return LogicalResult(
-              other->emitOpError("has no lowering to mma.sync"));
+              other->emitOpError("has no lowering to ")
+              << stringifyLoweringKind(
+                     plan.getScheduleOrDefault().getLowering()));
         emitScalar(*other);
         return success();
       });
@@ -216,6 +221,8 @@ void MmaEmitter::emit(ItemOp op) {
   map[op.getFirst()] = {block->firstTile};
   map[op.getEnd()] = {block->endTile};
 }
+
+void MmaEmitter::emit(BarrierOp) { meet(); }
 
 MmaEmitter::Operand MmaEmitter::operand(int64_t columns, Value firstRow,
                                         Value row, Value chunk,

@@ -19,6 +19,8 @@
 
 namespace tokentile {
 
+/// Emits a sweep by mma.sync. The wgmma lowering derives from it, since its
+/// accumulators have the same layout.
 class MmaEmitter {
 public:
   /// `b` stands in an empty function; `args` is its parameter block and
@@ -26,15 +28,24 @@ public:
   MmaEmitter(Lane &b, attn::ProgramOp program, mlir::Value args,
              mlir::Value shared);
 
+  virtual ~MmaEmitter() = default;
+
   /// Emits the program; fails with an error on an operation it does not know.
   mlir::LogicalResult emit();
 
-private:
+protected:
   using Value = mlir::Value;
 
-  mlir::LogicalResult emitItem();
+  /// Emits the program for the item that the block has found.
+  virtual mlir::LogicalResult emitItem();
+  /// Where the threads that multiply meet.
+  virtual void meet() { b.barrier(); }
+  /// Emits which thread of the block this is.
+  void beginThread();
+  /// Emits the rows of this lane and their positions.
+  void beginRows();
   mlir::LogicalResult emitBlock(mlir::Block &block);
-  mlir::LogicalResult emitOp(mlir::Operation &op);
+  virtual mlir::LogicalResult emitOp(mlir::Operation &op);
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
   void emitScalar(mlir::Operation &op);
@@ -44,14 +55,22 @@ private:
   void emit(attn::ItemOp op);
   // MmaCopies.cpp
   void emit(attn::CopyQueryOp op);
-  void emit(attn::LookupPagesOp op);
+  virtual void emit(attn::LookupPagesOp op);
   void emit(attn::AsyncCopyOp op);
   void emit(attn::AsyncWaitOp op);
+  virtual void emit(attn::BarrierOp op);
   void emit(attn::ViewOp op);
+  /// The table entry of the page that key `key` lies in; the last page's for
+  /// later keys.
+  Value lookupPage(Value key);
+  /// i1: the pages hold all keys of tile `tile`.
+  Value isWhole(Value tile);
   // MmaProducts.cpp
   void emit(attn::ReadQueryOp op);
-  void emit(attn::ScoresOp op);
-  void emit(attn::AccumulateOp op);
+  virtual void emit(attn::ScoresOp op);
+  virtual void emit(attn::AccumulateOp op);
+  /// The output scaled by `alpha`.
+  Registers rescale(attn::AccumulateOp op);
   // MmaSoftmax.cpp
   void emit(attn::MaskOp op);
   void emit(attn::AgreeMaxOp op);
@@ -62,6 +81,7 @@ private:
   void emit(attn::ReduceWarpsOp op);
   void emit(attn::AddSinkOp op);
   void emit(attn::StoreResultOp op);
+  void emit(attn::MergeRowsOp op);
 
   //===--- Helpers
   //---------------------------------------------------------===//
@@ -86,7 +106,8 @@ private:
   void copyRows(attn::AsyncCopyOp op, bool whole);
   /// Calls `body` where this thread takes part in copies of `shape`.
   void whenCopying(layout::CopyShape shape, llvm::function_ref<void()> body);
-  Value copyTarget(Value base, layout::CopyShape shape, int64_t j);
+  /// Where copy `j` of this thread goes in the tile at byte `base`.
+  virtual Value copyTarget(Value base, layout::CopyShape shape, int64_t j);
 
   /// How this lane addresses an operand in shared memory: the byte of its row
   /// and of the swizzled chunk, for each of the places a chunk can swap to.
@@ -134,6 +155,14 @@ private:
 /// Emits a merge: one block, one row.
 void emitMerge(Lane &b, attn::ProgramOp program, mlir::Value args,
                mlir::Value shared);
+
+/// Emits what the merge `program` does into its sweep, behind the store of the
+/// partial result, for a cooperative launch of one request. The first `threads`
+/// threads of the block run it and meet at `meet`; `shared` has
+/// mergeSharedBytes.
+void emitMergeInSweep(Lane &b, attn::ProgramOp program, mlir::Value args,
+                      mlir::Value shared, int64_t threads,
+                      llvm::function_ref<void()> meet);
 
 /// The merge is a programmatic dependent launch: it starts before the sweep
 /// has ended and waits for it (sm_90 and newer).

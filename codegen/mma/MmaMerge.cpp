@@ -34,9 +34,14 @@ namespace {
 
 class MergeEmitter {
 public:
-  MergeEmitter(Lane &b, ProgramOp program, Value args, Value shared)
+  /// `threads` threads merge, the first of the block, and `meet` is where they
+  /// meet.
+  MergeEmitter(Lane &b, ProgramOp program, Value args, Value shared,
+               int64_t threads, llvm::function_ref<void()> meet)
       : b(b), plan(program.getPlan()), shared(shared),
         perRow(plan.getValueDim() / kDims),
+        perThread(std::max<int64_t>(1, kGroups * perRow / threads)),
+        teams(kGroups / perThread), threads(threads), meet(meet),
         addsSink(!program.getBody().getOps<AddSinkOp>().empty()) {
     block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, team,
                                            /*globalSpace=*/1);
@@ -46,7 +51,11 @@ public:
     column = b.rem(thread, perRow);
   }
 
+  /// A kernel of its own, behind the sweep.
   void emit();
+  /// In a sweep all blocks of which run at once, behind the store of its
+  /// partial result.
+  void emitInSweep();
 
 private:
   /// Bytes from a part's rows of `columns` floats to the next part's.
@@ -66,16 +75,21 @@ private:
     Value behind = arith::SubIOp::create(b, worker, block->firstPiece);
     return b.rem(behind, workers);
   }
+  void mergeRows(Value rows, Value stride);
   void mergeRow();
   void findMaximum();
   Registers sumParts();
-  Registers meet(Registers partial);
+  Registers meetGroups(ArrayRef<Value> partial);
   void store(ArrayRef<Value> output);
 
   Lane &b;
   KernelOp plan;
   Value shared;
-  int64_t perRow;
+  /// Threads that hold a row, groups that one of them plays in turn, and how
+  /// many play at once.
+  int64_t perRow, perThread, teams;
+  int64_t threads;
+  llvm::function_ref<void()> meet;
   bool addsSink;
   WarpTeam team;
   std::unique_ptr<BlockContext> block;
@@ -88,39 +102,50 @@ private:
 } // namespace
 
 void MergeEmitter::findMaximum() {
+  // Each lane goes over its parts once, with the sum that belongs to the
+  // maximum so far.
   const int64_t all[] = {1, 2, 4, 8, 16};
-  Value step = b.i32(layout::kWarp);
-  Value first = firstPart(lane, layout::kWarp);
-  Registers found =
-      b.loop(first, block->parts, step, {b.f32(-INFINITY)},
-             [&](Value part, ValueRange carried) {
-               return Registers{b.largerf(carried[0], stat(part, 0))};
-             });
+  Value nothing = b.f32(-INFINITY), zero = b.f32(0);
+  auto referenceOf = [&](Value max) {
+    Value empty =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, nothing);
+    return b.select(empty, zero, max);
+  };
+  Registers found = b.loop(
+      firstPart(lane, layout::kWarp), block->parts, b.i32(layout::kWarp),
+      {nothing, zero}, [&](Value part, ValueRange carried) {
+        Value theirs = stat(part, 0), sum = stat(part, 1);
+        Value most = b.largerf(carried[0], theirs);
+        Value against = referenceOf(most);
+        Value mine = b.mulf(carried[1], b.exp2(b.subf(carried[0], against)));
+        return Registers{most,
+                         b.fma(sum, b.exp2(b.subf(theirs, against)), mine)};
+      });
   max = b.maxOver(found[0], all);
-  Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
-                                      b.f32(-INFINITY));
-  reference = b.select(empty, b.f32(0), max);
-  found = b.loop(first, block->parts, step, {b.f32(0)},
-                 [&](Value part, ValueRange carried) {
-                   Value weight = b.exp2(b.subf(stat(part, 0), reference));
-                   return Registers{b.fma(weight, stat(part, 1), carried[0])};
-                 });
-  sum = b.sumOver(found[0], all);
+  reference = referenceOf(max);
+  Value weight = b.exp2(b.subf(found[0], reference));
+  sum = b.sumOver(b.mulf(found[1], weight), all);
 }
 
-/// This group's weighted sum over its parts, for this thread's dimensions.
+/// The weighted sums of this thread's groups over their parts, for its
+/// dimensions, one group behind the other.
 Registers MergeEmitter::sumParts() {
   Type four = b.vector(kDims, b.getF32Type());
+  Registers starts;
+  for (int64_t i = 0; i < perThread; ++i)
+    starts.push_back(firstPart(b.add(group, i * teams), kGroups));
   return b.loop(
-      firstPart(group, kGroups), block->parts, b.i32(kGroups * kUnroll),
-      Registers(kDims, b.f32(0)), [&](Value first, ValueRange carried) {
+      b.i32(0), block->parts, b.i32(kGroups * kUnroll),
+      Registers(kDims * perThread, b.f32(0)),
+      [&](Value base, ValueRange carried) {
         // All loads first, so that they are in flight together. A part
         // without a sum has no output: its memory is not read.
         Registers weights, loaded;
-        for (int64_t u = 0; u < kUnroll; ++u) {
-          Value part = b.add(first, u * kGroups);
+        for (int64_t i = 0; i < kUnroll * perThread; ++i) {
+          Value part = b.add(base, starts[i % perThread]);
+          part = b.add(part, i / perThread * kGroups);
           Value inside = b.is(Lane::Predicate::slt, part, block->parts);
-          Value safe = b.select(inside, part, first);
+          Value safe = b.select(inside, part, b.i32(0));
           Value some = b.both(inside, b.isPositive(stat(safe, 1)));
           Value weight = b.exp2(b.subf(stat(safe, 0), reference));
           weights.push_back(b.select(some, weight, b.f32(0)));
@@ -134,23 +159,34 @@ Registers MergeEmitter::sumParts() {
               })[0]);
         }
         Registers acc(carried);
-        for (int64_t u = 0; u < kUnroll; ++u)
-          for (int64_t d = 0; d < kDims; ++d)
-            acc[d] = b.fma(weights[u], b.element(loaded[u], d), acc[d]);
+        for (int64_t i = 0; i < kUnroll * perThread; ++i)
+          for (int64_t d = 0; d < kDims; ++d) {
+            Value &sum = acc[i % perThread * kDims + d];
+            sum = b.fma(weights[i], b.element(loaded[i], d), sum);
+          }
         return acc;
       });
 }
 
-/// Adds the groups' sums; threads of group 0 hold the result.
-Registers MergeEmitter::meet(Registers partial) {
-  Value mine = b.offset(shared, b.shiftLeft(thread, 4));
-  b.store(b.gather(partial), mine);
-  b.barrier();
+/// Adds the groups' sums; the first threads hold the result.
+Registers MergeEmitter::meetGroups(ArrayRef<Value> partial) {
+  auto place = [&](Value thread) {
+    return b.offset(shared, b.shiftLeft(thread, 4));
+  };
+  auto write = [&] {
+    for (int64_t i = 0; i < perThread; ++i)
+      b.store(b.gather(partial.slice(i * kDims, kDims)),
+              b.offset(place(thread), i * teams * perRow * 16));
+  };
+  if (threads > teams * perRow)
+    b.when(b.lessThan(thread, teams * perRow), write);
+  else
+    write();
+  meet();
   Registers total(kDims, b.f32(0));
-  Value first = b.offset(shared, b.shiftLeft(column, 4));
   for (int64_t g = 0; g < kGroups; ++g) {
     Value theirs = b.load(b.vector(kDims, b.getF32Type()),
-                          b.offset(first, g * perRow * 16));
+                          b.offset(place(column), g * perRow * 16));
     for (int64_t d = 0; d < kDims; ++d)
       total[d] = b.addf(total[d], b.element(theirs, d));
   }
@@ -198,9 +234,17 @@ void MergeEmitter::mergeRow() {
   firstOutput = b.add(block->partialAddress(b, block->slot, block->firstRow),
                       b.extend(b.shiftLeft(column, 4)));
   findMaximum();
-  store(meet(sumParts()));
+  store(meetGroups(sumParts()));
   // The next row's sums go where these lie.
-  b.barrier();
+  meet();
+}
+
+void MergeEmitter::mergeRows(Value rows, Value stride) {
+  Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
+  b.loop(x, rows, stride, {}, [&](Value row, ValueRange) {
+    b.when(block->findRow(b, row), [&] { mergeRow(); });
+    return Registers();
+  });
 }
 
 void MergeEmitter::emit() {
@@ -210,14 +254,55 @@ void MergeEmitter::emit() {
   Value rows = block->countRows(b);
   if (mergeIsDependent(plan))
     NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
-  Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
-  b.loop(x, rows, block->rowStride(b), {}, [&](Value row, ValueRange) {
-    b.when(block->findRow(b, row), [&] { mergeRow(); });
-    return Registers();
+  mergeRows(rows, block->rowStride(b));
+}
+
+/// The barrier of a cooperative launch: a word that the driver keeps. Arrivals
+/// add up to 2^31, so that the highest bit flips when all are there. Source:
+/// the device code of CUDA's cooperative groups, which is public.
+static constexpr StringLiteral kMeetGrid = R"({
+  .reg .b64 words;
+  .reg .b32 before, now;
+  .reg .pred waits;
+  mov.b64 words, {%envreg2, %envreg1};
+  atom.add.release.gpu.u32 before, [words+4], $0;
+again:
+  ld.acquire.gpu.u32 now, [words+4];
+  xor.b32 now, now, before;
+  setp.ge.s32 waits, now, 0;
+  @waits bra again;
+})";
+
+void MergeEmitter::emitInSweep() {
+  // One request: every head has its parts, and their blocks are the first.
+  Value rows = block->countRows(b);
+  block->findRow(b, b.i32(0));
+  int64_t heads = plan.getHeads().getKv() * block->shape.rowBlocks;
+  Value blocks = b.mul(block->parts, heads);
+  meet();
+  b.when(b.is(Lane::Predicate::eq, thread, b.i32(0)), [&] {
+    Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
+    Value first = b.is(Lane::Predicate::eq, x, b.i32(0));
+    Value rest = arith::SubIOp::create(b, b.i32(INT32_MIN), b.add(blocks, -1));
+    LLVM::InlineAsmOp::create(
+        b, TypeRange(), b.select(first, rest, b.i32(1)), kMeetGrid,
+        "r,~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
+        LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+        ArrayAttr());
   });
+  meet();
+  mergeRows(rows, blocks);
 }
 
 void tokentile::emitMerge(Lane &b, ProgramOp program, Value args,
                           Value shared) {
-  MergeEmitter(b, program, args, shared).emit();
+  auto meet = [&] { b.barrier(); };
+  MergeEmitter(b, program, args, shared, mergeThreads(program.getPlan()), meet)
+      .emit();
+}
+
+void tokentile::emitMergeInSweep(Lane &b, ProgramOp program, Value args,
+                                 Value shared, int64_t threads,
+                                 llvm::function_ref<void()> meet) {
+  MergeEmitter(b, program, args, shared, threads, meet).emitInSweep();
 }

@@ -63,8 +63,7 @@ void MmaEmitter::emit(ScoresOp op) {
   map[op.getScores()] = scores;
 }
 
-void MmaEmitter::emit(AccumulateOp op) {
-  auto type = cast<RankedTensorType>(op.getProbabilities().getType());
+Registers MmaEmitter::rescale(AccumulateOp op) {
   Registers old = registers(op.getOutput()), alpha = registers(op.getAlpha());
 
   // Most tiles leave every maximum of a warp as it is.
@@ -75,7 +74,7 @@ void MmaEmitter::emit(AccumulateOp op) {
         arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, factor, one);
     changed = changed ? arith::OrIOp::create(b, changed, differs) : differs;
   }
-  Registers output = b.choose(
+  return b.choose(
       b.any(changed),
       [&] {
         Registers scaled;
@@ -84,6 +83,11 @@ void MmaEmitter::emit(AccumulateOp op) {
         return scaled;
       },
       [&] { return old; });
+}
+
+void MmaEmitter::emit(AccumulateOp op) {
+  auto type = cast<RankedTensorType>(op.getProbabilities().getType());
+  Registers output = rescale(op);
 
   // Probabilities of this warp's keys in registers, or of all keys in shared
   // memory.

@@ -133,6 +133,17 @@ void MmaEmitter::emit(StoreResultOp op) {
     store();
 }
 
+void MmaEmitter::emit(MergeRowsOp op) {
+  Value separate = block->rowStride(b);
+  b.when(b.is(Lane::Predicate::eq, separate, b.i32(0)), [&] {
+    auto programs = program->getParentOfType<ModuleOp>().getOps<ProgramOp>();
+    for (ProgramOp merge : programs)
+      if (merge.getRole() == ProgramRole::Merge && merge.getPlan() == plan)
+        emitMergeInSweep(b, merge, args, shared, mma.threads(),
+                         [&] { meet(); });
+  });
+}
+
 Value MmaEmitter::holdsResult() {
   // After attn.reduce_warps key warp 0 holds the result.
   if (mma.keyWarps == 1 || mma.meetAtTile)

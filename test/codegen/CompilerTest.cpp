@@ -253,13 +253,23 @@ TEST_F(CompilerTest, ThePlanInTheFactsCompilesToTheSameKernel) {
 }
 
 TEST_F(CompilerTest, RowBlocksPadTogether) {
-  Spec spec = small();
-  spec.tokens = 64;
-  spec.rest = "schedule<auto max_sweeps 2>";
-  auto result = compileText(spec);
-  ASSERT_TRUE(bool(result)) << llvm::toString(result.takeError());
-  EXPECT_EQ(result->info.rows, 320);
-  EXPECT_EQ(result->info.rowBlocks, 2);
-  EXPECT_EQ(result->info.sweeps, 2);
-  EXPECT_EQ(result->info.paddedRows, 320);
+  // Row tiles have 16 rows, products of a warpgroup 64, two of them at most.
+  struct {
+    const char *lowering;
+    int64_t group;
+    int32_t padded;
+  } cases[] = {{"mma", 5, 320}, {"wgmma", 10, 768}};
+  for (auto [lowering, group, padded] : cases) {
+    Spec spec = small();
+    spec.tokens = 64;
+    spec.queryHeads = group * spec.kvHeads;
+    spec.rest = "schedule<" + std::string(lowering) + " max_sweeps 2>";
+    auto result = compileText(spec);
+    ASSERT_TRUE(bool(result)) << llvm::toString(result.takeError());
+    EXPECT_EQ(result->info.rows, 64 * group);
+    EXPECT_EQ(result->info.rowBlocks, 2);
+    EXPECT_EQ(result->info.sweeps, 2);
+    EXPECT_EQ(result->info.paddedRows, padded);
+  }
 }
+

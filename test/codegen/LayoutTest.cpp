@@ -211,6 +211,115 @@ TEST(SharedTest, SlicesOfValuesBeginInsideASwizzle) {
 }
 
 //===----------------------------------------------------------------------===//
+// Tiles for wgmma
+//===----------------------------------------------------------------------===//
+
+TEST(PanelTest, BytesAreABijection) {
+  for (int64_t dim : kDims)
+    for (int64_t rows : {16, 64, 128}) {
+      std::set<int64_t> seen;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t chunk = 0; chunk < dim / 8; ++chunk)
+          seen.insert(panelByte(row, chunk, dim));
+      EXPECT_EQ(seen.size(), size_t(rows * dim / 8));
+      EXPECT_EQ(*seen.begin(), 0);
+      EXPECT_EQ(*seen.rbegin(), rows * dim * 2 - kChunk);
+    }
+}
+
+TEST(PanelTest, EightRowsAreWhatABoxWrites) {
+  // A box of a tensor map writes panel after panel, each eight rows of 128
+  // bytes whose 16-byte chunks are swizzled by the address: bits 4 to 6 by bits
+  // 7 to 9.
+  for (int64_t dim : kDims)
+    for (int64_t row = 0; row < 64; ++row)
+      for (int64_t chunk = 0; chunk < dim / 8; ++chunk) {
+        int64_t box = row / 8 * 8 * dim * 2;
+        int64_t plain = box + chunk / 8 * 1024 + row % 8 * 128 + chunk % 8 * 16;
+        int64_t swizzled = plain ^ (plain >> 7 & 7) << 4;
+        EXPECT_EQ(panelByte(row, chunk, dim), swizzled);
+      }
+}
+
+/// Fields of a matrix descriptor: PTX ISA, "Matrix Descriptor Format".
+static int64_t leadingOf(uint64_t d) { return (d >> 16 & 0x3fff) * 16; }
+static int64_t strideOf(uint64_t d) { return (d >> 32 & 0x3fff) * 16; }
+
+/// What wgmma reads at byte `at` from the start of an operand: the address
+/// bits, not the offset, are swizzled.
+static int64_t swizzledByte(int64_t start, int64_t offset) {
+  int64_t at = start + offset;
+  return at ^ (at >> 7 & 7) << 4;
+}
+
+TEST(DescriptorTest, SaysTheSwizzleAndStaysWithinItsFields) {
+  for (int64_t dim : kDims) {
+    uint64_t d = matrixDescriptor(dim);
+    EXPECT_EQ(d >> 62, 1u) << "128-byte swizzle";
+    EXPECT_EQ(d & 0xffff, 0u) << "the address is added";
+    EXPECT_EQ(d >> 46 & 0xffff, 0u) << "no base offset";
+    EXPECT_EQ(strideOf(d), dim * 16) << "eight rows";
+    EXPECT_EQ(leadingOf(d), 1024) << "a panel";
+  }
+}
+
+TEST(DescriptorTest, FindsKeysAndQueries) {
+  // Depth is contiguous: row r, element k of a step lies at
+  // (r / 8) * stride + (r % 8) * 128 + k * 2 from its start.
+  for (int64_t dim : kDims)
+    for (int64_t step = 0; step < dim / kDepth; ++step)
+      for (int64_t row = 0; row < 128; ++row)
+        for (int64_t half : {0, 1}) {
+          int64_t offset =
+              row / 8 * strideOf(matrixDescriptor(dim)) + row % 8 * 128;
+          EXPECT_EQ(swizzledByte(columnStep(step), offset + half * kChunk),
+                    panelByte(row, 2 * step + half, dim));
+        }
+}
+
+TEST(DescriptorTest, FindsValuesByRowsOfDepth) {
+  // Columns are contiguous: column n of row k of a step lies at
+  // (n / 64) * leading + (k / 8) * stride + (k % 8) * 128 + n % 64 * 2.
+  for (int64_t dim : kDims)
+    for (int64_t step = 0; step < 8; ++step)
+      for (int64_t depth = 0; depth < kDepth; ++depth)
+        for (int64_t chunk = 0; chunk < dim / 8; ++chunk) {
+          uint64_t d = matrixDescriptor(dim);
+          int64_t offset = chunk / 8 * leadingOf(d) + depth / 8 * strideOf(d) +
+                           depth % 8 * 128 + chunk % 8 * kChunk;
+          EXPECT_EQ(swizzledByte(rowStep(step, dim), offset),
+                    panelByte(step * kDepth + depth, chunk, dim));
+        }
+}
+
+TEST(WarpgroupTest, RowsOfAWarpAreSpreadOverItsProducts) {
+  for (int64_t rowTiles : {1, 2})
+    for (int64_t row = 0; row < 256; ++row) {
+      int64_t place = productRow(row, rowTiles);
+      int64_t warp = row / (kRows * rowTiles);
+      EXPECT_EQ(place / (kWgmmaRows * rowTiles), warp / 4) << "its warpgroup";
+      EXPECT_EQ(place % kWgmmaRows / kRows, warp % 4)
+          << "its part of a product";
+      EXPECT_EQ(place % kRows, row % kRows);
+      EXPECT_EQ(place / kWgmmaRows % rowTiles, row / kRows % rowTiles);
+    }
+}
+
+TEST(WarpgroupTest, AWarpHoldsSixteenRowsAsMmaDoes) {
+  // PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": register d[i]
+  // of thread t.
+  for (int64_t thread = 0; thread < kWarpgroup; ++thread)
+    for (int64_t reg = 0; reg < 128; ++reg) {
+      int64_t warp = thread / kWarp, lane = thread % kWarp;
+      int64_t row = 16 * warp + lane / 4 + 8 * (reg / 2 % 2);
+      int64_t column = 8 * (reg / 4) + 2 * (lane % 4) + reg % 2;
+      Coordinate mma = accumulator(lane, reg);
+      EXPECT_EQ(warp * kRows + mma.row, row);
+      EXPECT_EQ(mma.column, column);
+    }
+}
+
+//===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
 

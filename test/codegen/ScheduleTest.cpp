@@ -133,7 +133,7 @@ TEST_F(ScheduleTest, EveryPointHasAScheduleThatFitsOrARefusal) {
         context.takeErrors();
         ScheduleAttr chosen = selectSchedule(spec, chip);
         int64_t rows = point.tokens * (point.queryHeads / point.kvHeads);
-        int64_t limit = point.dim > 128 ? 128 : 160;
+        int64_t limit = point.dim > 128 ? 128 : chip.hasWgmma() ? 256 : 160;
         if (!chosen) {
           EXPECT_GT(rows, limit);
           EXPECT_NE(context.takeErrors().find("sweeps over the keys"),
@@ -144,13 +144,19 @@ TEST_F(ScheduleTest, EveryPointHasAScheduleThatFitsOrARefusal) {
         MmaSchedule s = readSchedule(chosen);
         EXPECT_EQ(s.rowBlocks, 1) << "one sweep";
         EXPECT_GE(s.rows(), rows);
-        EXPECT_LT((s.rowWarps - 1) * s.rowTiles * 16, rows)
-            << "no warp without rows";
+        EXPECT_EQ(s.wgmma, chip.hasWgmma() && rows > 16);
+        EXPECT_LT(s.rows() - (s.wgmma ? 64 : s.rowTiles * 16), rows)
+            << "no warp or warpgroup without rows";
         EXPECT_LE(s.warps(), 16);
         EXPECT_EQ(s.keyTile % (16 * s.keyWarps), 0);
         EXPECT_LE(sharedLayout(spec, s).bytes, chip.sharedPerBlock);
-        EXPECT_LE(fragmentRegisters(spec, s) + 60,
-                  std::min<int64_t>(255, 65536 / s.threads()));
+        RoleRegisters registers = roleRegisters(spec, s);
+        EXPECT_LE(fragmentRegisters(spec, s) + (s.wgmma ? 52 : 60),
+                  registers.consumers);
+        int64_t producers = s.blockThreads() - s.threads();
+        EXPECT_LE(registers.consumers * s.threads() +
+                      registers.producers * producers,
+                  65536);
         EXPECT_EQ(selectSchedule(spec, chip), chosen) << "stable";
       }
   }
@@ -232,10 +238,7 @@ TEST_F(ScheduleTest, InvariantSchedulesSumInOneOrder) {
         EXPECT_EQ(chosen.getKeyTile(), first.getKeyTile()) << spec.text();
         EXPECT_EQ(chosen.getKeyWarps(), first.getKeyWarps()) << spec.text();
         EXPECT_EQ(chosen.getMeet(), first.getMeet()) << spec.text();
-        first = ScheduleAttr::get(&context.get(), LoweringKind::Auto,
-                                  StringAttr(), chosen.getKeyTile(), 0, 0,
-                                  chosen.getKeyWarps(), chosen.getMeet(), 0, 0,
-                                  0, QueryPlace::Auto, true);
+        EXPECT_EQ(chosen.getLowering(), first.getLowering()) << spec.text();
       }
     }
 }

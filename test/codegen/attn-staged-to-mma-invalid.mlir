@@ -5,7 +5,7 @@ attn.kernel @tiles heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 attn.program @tiles_sweep role<sweep> of @tiles {
-  // expected-error @below {{'attn.load_query' op has no lowering to mma.sync}}
+  // expected-error @below {{'attn.load_query' op has no lowering to mma}}
   %q = attn.load_query : tensor<16x64xbf16>
 }
 

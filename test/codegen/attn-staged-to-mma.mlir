@@ -92,8 +92,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // requests are divided, wait for the sweep before they read what it left, and
 // meet in shared memory, row after row.
 // CHECK-LABEL: llvm.func @small_merge
-// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128>
-// CHECK-NOT: nvvm.minctasm
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 3 : i32, nvvm.reqntid = array<i32: 128>
 // CHECK-COUNT-8: nvvm.redux.sync
 // CHECK-NOT: -> f32
 // CHECK: nvvm.griddepcontrol wait

@@ -2,9 +2,9 @@
 
 Usage: ptxas.py PTXAS
 
-Prints one line for each kernel that ptxas refuses, or that spills or keeps a
-stack frame (a dynamic index into registers makes one without any spill), and a
-last line of counts.
+Prints one line for each kernel that ptxas refuses, that spills or keeps a stack
+frame (a dynamic index into registers makes one without any spill), or whose
+wgmma it serializes or setmaxnreg it ignores, and a last line of counts.
 """
 
 import concurrent.futures
@@ -24,6 +24,10 @@ TOKENS = [1, 8, 16]
 PLAIN = (
     "sees<prefix all, suffix causal> keys<bf16> values<bf16>"
     " paging<page_major page 64>"
+)
+PAGE_16 = (
+    "sees<prefix all, suffix causal> keys<bf16> values<bf16>"
+    " paging<nhd page 16>"
 )
 VARIANTS = [
     "sees<prefix all, suffix causal> keys<fp16> values<bf16>"
@@ -91,6 +95,9 @@ def complaint(ptxas, folder, number, chip, heads, tokens, clauses):
     # The sweep and the merge.
     if ran.returncode or len(frames) != 2:
         return f"{name}: {said.strip()}"
+    for line in said.splitlines():
+        if "serialized" in line or "setmaxnreg" in line:
+            return f"{name}: {line}"
     for frame in frames:
         if any(map(int, frame)):
             return f"{name}: {frame[0]} bytes of stack, {frame[1]} of spills"
@@ -108,6 +115,7 @@ def main():
         [17],
         DRAFTS,
     )
+    cases += itertools.product(["sm_90a"], HEADS, [4, 10, 16], [PAGE_16])
     workers = os.cpu_count() or 2
     with tempfile.TemporaryDirectory() as folder:
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:

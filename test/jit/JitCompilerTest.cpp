@@ -65,7 +65,7 @@ TEST(JitCompiler, RefusalsHaveACodeOfTheirOwn) {
   EXPECT_EQ(status.code(), StatusCode::NotCovered) << status.toString();
   std::string rows = spec;
   rows.replace(rows.find("heads<4 over 2, dim 64> tokens<2>"), 33,
-               "heads<8 over 2, dim 64> tokens<64>");
+               "heads<32 over 2, dim 64> tokens<64>");
   status = compileKernel(rows, "sm_90a").status();
   EXPECT_EQ(status.code(), StatusCode::NotCovered) << status.toString();
 }

@@ -75,7 +75,8 @@ public:
   /// Runs over changed arguments.
   void run(KernelArgs args) {
     WorkPlan work =
-        planWork(kernel.info, {args.batch, args.maxKeys}, multiprocessors);
+        planWork(kernel.info, {args.batch, args.maxKeys}, multiprocessors,
+                 /*cooperative=*/false);
     args.items = work.items;
     args.slots = work.slots;
     args.mergeBlocks = work.mergeBlocks;
@@ -135,7 +136,7 @@ TEST_F(Batch, RaggedOnTheHost) {
 
 TEST_F(Batch, RaggedLaneByLane) {
   for (size_t batch : {2, 5, 33}) {
-    make("", raggedContexts(batch), "sm_90a");
+    make("", raggedContexts(batch), "sm_100a");
     auto outcome = lanes->run(*problem);
     ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
     EXPECT_TRUE(outcome->comparison.ok)
@@ -175,8 +176,8 @@ TEST_F(Batch, PiecesOfKeysDependOnNoOtherRow) {
   testCase.seed = 3;
   testCase.contexts = testCase.lengths = {context};
   testCase.columns = {tokens};
-  auto all = LaneRunner::create(testCase.specText, "sm_90a");
-  auto one = LaneRunner::create(specOfTokens(1), "sm_90a");
+  auto all = LaneRunner::create(testCase.specText, "sm_100a");
+  auto one = LaneRunner::create(specOfTokens(1), "sm_100a");
   ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
   ASSERT_TRUE(bool(one)) << llvm::toString(one.takeError());
   std::string error;
@@ -235,7 +236,7 @@ TEST_F(Batch, InvariantRowsDependOnNothingElse) {
   testCase.contexts = testCase.lengths = contexts;
   testCase.columns.assign(batch, tokens);
   std::string error;
-  auto widest = LaneRunner::create(testCase.specText, "sm_90a");
+  auto widest = LaneRunner::create(testCase.specText, "sm_100a");
   ASSERT_TRUE(bool(widest)) << llvm::toString(widest.takeError());
   problem = Problem::create((*widest)->getSpec(), testCase, error);
   ASSERT_TRUE(problem) << error;
@@ -244,7 +245,7 @@ TEST_F(Batch, InvariantRowsDependOnNothingElse) {
     std::vector<uint8_t> together, alone;
     for (int32_t width : {16, 1, 3, 8}) {
       std::string text = specOfTokens(width);
-      auto gpu = LaneRunner::create(text, "sm_90a");
+      auto gpu = LaneRunner::create(text, "sm_100a");
       ASSERT_TRUE(bool(gpu)) << llvm::toString(gpu.takeError());
       StatusOr<CompiledKernel> compiled = compileKernel(text, "host");
       ASSERT_TRUE(compiled.ok()) << compiled.status().toString();

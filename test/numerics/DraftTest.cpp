@@ -104,7 +104,7 @@ TEST_P(DraftAttention, LaneByLaneInOneSweep) {
   for (Draft draft : drafts(GetParam())) {
     draft.queryHeads /= draft.kvHeads;
     draft.kvHeads = 1;
-    auto lanes = LaneRunner::create(draft.text(), "sm_90a");
+    auto lanes = LaneRunner::create(draft.text(), "sm_100a");
     ASSERT_TRUE(bool(lanes)) << llvm::toString(lanes.takeError());
     EXPECT_EQ((*lanes)->getInfo().sweeps, 1) << draft.text();
     std::string error;

@@ -19,7 +19,7 @@ class LanesReach : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
     text = "attn.kernel @reach " + GetParam();
-    auto made = LaneRunner::create(text, "sm_90a");
+    auto made = LaneRunner::create(text, "sm_100a");
     ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
     runner = std::move(*made);
   }

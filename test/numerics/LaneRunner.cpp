@@ -89,7 +89,8 @@ llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   KernelArgs args = problem.getHostArgs();
   if (adjust)
     adjust(args);
-  WorkPlan work = planWork(info, {args.batch, args.maxKeys}, multiprocessors);
+  WorkPlan work = planWork(info, {args.batch, args.maxKeys}, multiprocessors,
+                           /*cooperative=*/false);
   outcome.items = args.items = work.items;
   args.slots = work.slots;
   args.mergeBlocks = work.mergeBlocks;

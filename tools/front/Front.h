@@ -36,6 +36,8 @@ struct FrontOptions {
   int64_t window = -1;
   std::string block;
   std::string split;
+  std::string lowering;
+  std::string merge;
   int64_t keyTile = 0;
   int64_t stages = 0;
   int64_t rowWarps = 0;

@@ -39,9 +39,14 @@ static void addShape(CLI::App &app, FrontOptions &options) {
 
 static void addSchedule(CLI::App &app, FrontOptions &options) {
   const char *group = "Schedule (each is chosen unless given)";
-  auto add = [&](const char *name, int64_t &value, const char *text) {
+  auto add = [&](const char *name, auto &value, const char *text) {
     app.add_option(name, value, text)->group(group);
   };
+  add("--lowering", options.lowering,
+      "auto (default), mma or, on sm_90a, wgmma");
+  add("--merge", options.merge,
+      "What merges partial results: auto (default), kernel or, with wgmma, "
+      "sweep");
   add("--key-tile", options.keyTile, "Keys of one tile");
   add("--stages", options.stages, "Tiles in flight");
   add("--row-warps", options.rowWarps, "Warps that divide the rows");

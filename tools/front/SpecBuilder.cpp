@@ -103,6 +103,10 @@ StatusOr<Resolved> resolve(const FrontOptions &options) {
                    "page_major, head_major, nhd and contiguous");
   if (!isOneOf(all.block, {"in_pages", "dense"}))
     return unknown("--block", all.block, "in_pages and dense");
+  if (!isOneOf(orElse(options.lowering, "auto"), {"auto", "mma", "wgmma"}))
+    return unknown("--lowering", options.lowering, "auto, mma and wgmma");
+  if (!isOneOf(orElse(options.merge, "auto"), {"auto", "kernel", "sweep"}))
+    return unknown("--merge", options.merge, "auto, kernel and sweep");
   StatusOr<std::string> split = resolveSplit(options.split);
   if (!split.ok())
     return split.status();
@@ -142,7 +146,12 @@ std::string scheduleText(const FrontOptions &options) {
   add("stages", options.stages);
   add("row_blocks", options.rowBlocks);
   add("max_sweeps", options.maxSweeps);
-  return text.empty() ? "" : "\n    schedule<auto" + text + ">";
+  if (!options.merge.empty())
+    text += " merge " + options.merge;
+  std::string lowering = orElse(options.lowering, "auto");
+  if (text.empty() && lowering == "auto")
+    return "";
+  return "\n    schedule<" + lowering + text + ">";
 }
 
 /// The first option that shapes a spec and was given, or null.
@@ -158,6 +167,8 @@ const char *shapingOption(const FrontOptions &options) {
       {"--window", options.window >= 0},
       {"--block", !options.block.empty()},
       {"--split", !options.split.empty()},
+      {"--lowering", !options.lowering.empty()},
+      {"--merge", !options.merge.empty()},
       {"--key-tile", options.keyTile != 0},
       {"--stages", options.stages != 0},
       {"--row-warps", options.rowWarps != 0},

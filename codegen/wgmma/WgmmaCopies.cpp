@@ -1,0 +1,205 @@
+//===- WgmmaCopies.cpp - Rings of slots, filled through tensor maps -------===//
+//
+// One thread copies a tile whose keys the pages all hold, in boxes of eight
+// keys that no page boundary divides. Other tiles are copied by all producers,
+// sixteen bytes at a time, with zeros for keys that are not held, whose memory
+// is not touched.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/KernelABI.h"
+#include "codegen/wgmma/WgmmaEmitter.h"
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+static_assert(kBoxRows == layout::kGroup && kBoxColumns == layout::kPanel,
+              "a box is one group of a tile");
+
+/// The named barrier of producers.
+static constexpr int64_t kProducersMeet = 2;
+
+static constexpr StringLiteral kWait = R"({
+  .reg .pred done;
+again:
+  mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;
+  @done bra ready;
+  bra again;
+ready:
+})";
+
+Value WgmmaEmitter::panelByte(Value row, Value chunk) {
+  Value within = b.rem(row, layout::kGroup);
+  Value atom = b.add(b.mul(b.div(row, layout::kGroup), dim / layout::kPanel),
+                     b.div(chunk, layout::kSwizzle));
+  Value swapped = b.xorBits(b.rem(chunk, layout::kSwizzle), within);
+  Value byte = b.add(b.mul(atom, layout::kAtomBytes), b.mul(within, 128));
+  return b.add(byte, b.shiftLeft(swapped, 4));
+}
+
+Value WgmmaEmitter::copyTarget(Value base, layout::CopyShape shape, int64_t j) {
+  Value row = b.add(b.div(thread, shape.chunksPerRow), j * shape.step());
+  if (mma.rowTiles > 1) {
+    // A warp's row tiles follow one another; each is part of another product of
+    // its warpgroup (layout::productRow).
+    Value within = b.rem(row, layout::kRows), tile = b.div(row, layout::kRows);
+    Value warp = b.div(tile, mma.rowTiles);
+    Value product =
+        b.add(b.mul(b.div(warp, 4), mma.rowTiles), b.rem(tile, mma.rowTiles));
+    row = b.add(b.add(b.mul(product, layout::kWgmmaRows),
+                      b.mul(b.rem(warp, 4), layout::kRows)),
+                within);
+  }
+  Value byte = panelByte(row, b.rem(thread, shape.chunksPerRow));
+  return b.offset(shared, b.add(base, byte));
+}
+
+void WgmmaEmitter::emit(LookupPagesOp op) {
+  // For the leader: the pages of one tile.
+  Registers &pages = map[op.getPages()];
+  int64_t page = plan.getPaging().getPage();
+  if (!page) {
+    pages = {b.i32(0)};
+    return;
+  }
+  Value first = b.mul(single(op.getTile()), keyTile);
+  for (int64_t key = 0; key < keyTile; key += page)
+    pages.push_back(lookupPage(b.add(first, key)));
+}
+
+Value WgmmaEmitter::isLeader() {
+  return b.is(Lane::Predicate::eq, thread, b.i32(mma.threads()));
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+void WgmmaEmitter::emitRing(AllocRingOp op) {
+  map[op.getRing()] = {b.i32(op.getOffset())};
+  b.when(b.is(Lane::Predicate::eq, thread, b.i32(0)), [&] {
+    for (int64_t slot = 0; slot < mma.stages; ++slot) {
+      Value full = b.offset(shared, op.getOffset() + slot * layout::kRingSlot);
+      ptx("mbarrier.init.shared::cta.b64 [$0], 1;", "r,~{memory}", {full});
+      ptx("mbarrier.init.shared::cta.b64 [$0], $1;", "r,n,~{memory}",
+          {b.offset(full, 8), b.i32(op.getReaders())});
+    }
+  });
+}
+
+WgmmaEmitter::Turn WgmmaEmitter::turn(Value ring, Value index) {
+  Turn turn;
+  turn.slot = b.rem(single(index), mma.stages);
+  turn.parity = b.rem(b.div(single(index), mma.stages), 2);
+  Value at = b.add(single(ring), b.mul(turn.slot, layout::kRingSlot));
+  turn.full = b.offset(shared, at);
+  turn.empty = b.offset(turn.full, 8);
+  return turn;
+}
+
+void WgmmaEmitter::emitAcquire(AcquireOp op) {
+  // Before its first completion a barrier passes for the odd parity.
+  Turn at = turn(op.getRing(), op.getTurn());
+  b.when(isLeader(), [&] {
+    ptx(kWait, "r,r,~{memory}", {at.empty, b.xorBits(at.parity, 1)});
+  });
+}
+
+void WgmmaEmitter::emitAwait(AwaitOp op) {
+  Turn at = turn(op.getRing(), op.getTurn());
+  ptx(kWait, "r,r,~{memory}", {at.full, at.parity});
+}
+
+void WgmmaEmitter::emitRelease(ReleaseOp op) {
+  Turn at = turn(op.getRing(), op.getTurn());
+  b.when(b.is(Lane::Predicate::eq, lane, b.i32(0)), [&] {
+    ptx("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", {at.empty});
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void WgmmaEmitter::copyWhole(FillOp op, Value target, Value full) {
+  int64_t page = plan.getPaging().getPage();
+  int64_t bytes = op.getBuffer().getType().getSlotBytes();
+  ptx("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,n,~{memory}",
+      {full, b.i32(bytes)});
+  Value slot = b.mul(single(op.getTile()), keyTile);
+  if (!page)
+    slot = b.add(slot, block->keyOffset);
+  else if (page > keyTile)
+    slot = b.rem(slot, page);
+  else
+    slot = b.i32(0);
+  int64_t groupBytes = layout::kGroup * dim * 2;
+  for (int64_t row = 0; row < keyTile; row += layout::kGroup) {
+    int64_t within = page ? row % page : row;
+    Value pageId = registers(op.getPages())[page ? row / page : 0];
+    ptx("cp.async.bulk.tensor.5d.shared::cluster.global.tile"
+        ".mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $4, $5, $6}], [$7];",
+        "r,l,n,r,n,r,r,r,~{memory}",
+        {b.offset(target, row / layout::kGroup * groupBytes),
+         maps[op.getPlane() == Plane::Values], b.i32(0), b.add(slot, within),
+         b.i32(0), block->kvHead, pageId, full});
+  }
+}
+
+void WgmmaEmitter::copyRest(FillOp op, Value target) {
+  layout::CopyShape shape = layout::shareCopies(
+      layout::kWarpgroup, dim * 2 / layout::kChunk, keyTile);
+  bool dense = plan.getBlockKind() == BlockKind::Dense;
+  Value producer = b.add(thread, -mma.threads());
+  Value chunk = b.rem(producer, shape.chunksPerRow);
+  Value bytes = b.extend(b.shiftLeft(chunk, 4));
+  Value firstRow = b.div(producer, shape.chunksPerRow);
+  Value firstKey = b.mul(single(op.getTile()), keyTile);
+  auto copy = [&](Value row, ValueRange) {
+    Value key = b.add(firstKey, row);
+    Value pageId = plan.getPaging().getPage() ? lookupPage(key) : b.i32(0);
+    Value address = block->keyAddress(b, op.getPlane(), pageId, key);
+    if (dense) {
+      Value own = block->denseAddress(b, op.getPlane(), key);
+      Value paged = b.is(Lane::Predicate::slt, key, block->context);
+      address = b.select(paged, address, own);
+    }
+    b.copyAsync(b.offset(target, panelByte(row, chunk)),
+                b.global(b.add(address, bytes)), block->keyIsHeld(b, key));
+    return Registers();
+  };
+  auto all = [&] {
+    b.loop(firstRow, b.i32(keyTile), b.i32(shape.step()), {}, copy);
+  };
+  if (shape.threads == layout::kWarpgroup)
+    all();
+  else
+    b.when(b.lessThan(producer, shape.threads), all);
+}
+
+void WgmmaEmitter::emitFill(FillOp op) {
+  Turn at = turn(op.getRing(), op.getTurn());
+  int64_t slotBytes = op.getBuffer().getType().getSlotBytes();
+  Value byte = b.add(single(op.getBuffer()), b.mul(at.slot, slotBytes));
+  Value target = b.offset(shared, byte);
+  b.choose(
+      isWhole(single(op.getTile())),
+      [&] {
+        b.when(isLeader(), [&] { copyWhole(op, target, at.full); });
+        return Registers();
+      },
+      [&] {
+        // The leader has found the slot empty; the others hear of it here.
+        meetAt(kProducersMeet, layout::kWarpgroup);
+        copyRest(op, target);
+        ptx("cp.async.wait_all;", "~{memory}", {});
+        ptx("fence.proxy.async.shared::cta;", "~{memory}", {});
+        meetAt(kProducersMeet, layout::kWarpgroup);
+        b.when(isLeader(), [&] {
+          ptx("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}",
+              {at.full});
+        });
+        return Registers();
+      });
+}

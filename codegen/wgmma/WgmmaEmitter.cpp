@@ -1,0 +1,90 @@
+//===- WgmmaEmitter.cpp - Roles and their barriers ------------------------===//
+
+#include "codegen/wgmma/WgmmaEmitter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tokentile;
+using namespace tokentile::attn;
+
+/// Named barriers; 0 is the block's.
+static constexpr int64_t kConsumersMeet = 1;
+
+WgmmaEmitter::WgmmaEmitter(Lane &b, ProgramOp program,
+                           const SweepParameters &parameters)
+    : MmaEmitter(b, program, parameters.args, parameters.shared),
+      maps{parameters.maps[0], parameters.maps[1]} {}
+
+LogicalResult WgmmaEmitter::emitItem() {
+  beginThread();
+  // Instructions of a warpgroup want operands that are plainly uniform.
+  Value first =
+      NVVM::ShflOp::create(b, b.getI32Type(), b.i32(-1), warp, b.i32(0),
+                           b.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  warpgroup = b.div(first, 4);
+  return emitBlock(program.getBody().front());
+}
+
+LogicalResult WgmmaEmitter::emitOp(Operation &op) {
+  b.setLoc(op.getLoc());
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](RolesOp roles) { return emitRoles(roles); })
+      .Case([&](AllocRingOp ring) { return emitRing(ring), success(); })
+      .Case([&](AcquireOp acquire) { return emitAcquire(acquire), success(); })
+      .Case([&](FillOp fill) { return emitFill(fill), success(); })
+      .Case([&](AwaitOp await) { return emitAwait(await), success(); })
+      .Case([&](ReleaseOp release) { return emitRelease(release), success(); })
+      .Default([&](Operation *other) { return MmaEmitter::emitOp(*other); });
+}
+
+void WgmmaEmitter::ptx(StringRef text, StringRef constraints,
+                       ArrayRef<Value> operands) {
+  LLVM::InlineAsmOp::create(b, TypeRange(), operands, text, constraints,
+                            /*has_side_effects=*/true,
+                            /*is_align_stack=*/false,
+                            LLVM::tailcallkind::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+void WgmmaEmitter::meetAt(int64_t barrier, int64_t threads) {
+  ptx("bar.sync $0, $1;", "n,n,~{memory}", {b.i32(barrier), b.i32(threads)});
+}
+
+void WgmmaEmitter::meet() { meetAt(kConsumersMeet, mma.threads()); }
+
+LogicalResult WgmmaEmitter::emitRoles(RolesOp op) {
+  // The barriers of the rings are ready for copies and for all threads.
+  ptx("fence.mbarrier_init.release.cluster;", "~{memory}", {});
+  b.barrier();
+  RoleRegisters registers = roleRegisters(plan, mma);
+  bool moves = registers.producers != registers.consumers;
+  using Action = NVVM::SetMaxRegisterAction;
+  LogicalResult result = success();
+  b.choose(
+      b.is(Lane::Predicate::sge, warpgroup,
+           b.i32(mma.threads() / layout::kWarpgroup)),
+      [&] {
+        if (moves)
+          NVVM::SetMaxRegisterOp::create(b, registers.producers,
+                                         Action::decrease);
+        result = emitBlock(op.getProducers().front());
+        return Registers();
+      },
+      [&] {
+        if (moves)
+          NVVM::SetMaxRegisterOp::create(b, registers.consumers,
+                                         Action::increase);
+        beginRows();
+        if (succeeded(result))
+          result = emitBlock(op.getConsumers().front());
+        return Registers();
+      });
+  return result;
+}
+
+/// A meeting of consumers; what they wrote is then visible to products too.
+void WgmmaEmitter::emit(BarrierOp) {
+  ptx("fence.proxy.async.shared::cta;", "~{memory}", {});
+  meet();
+}
