@@ -272,4 +272,3 @@ TEST_F(CompilerTest, RowBlocksPadTogether) {
     EXPECT_EQ(result->info.paddedRows, padded);
   }
 }
-

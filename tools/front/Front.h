@@ -55,6 +55,10 @@ void addFrontOptions(CLI::App &app, FrontOptions &options, bool withChip);
 /// together badly are for the dialect's verifier to refuse.
 StatusOr<std::string> buildSpec(const FrontOptions &options);
 
+/// The `schedule` clause that the options make, or nothing. Errors name the
+/// option and its value.
+StatusOr<std::string> scheduleClause(const FrontOptions &options);
+
 /// The first option given that chooses a kernel, the spec file included, or
 /// null.
 const char *kernelOption(const FrontOptions &options);

@@ -103,10 +103,6 @@ StatusOr<Resolved> resolve(const FrontOptions &options) {
                    "page_major, head_major, nhd and contiguous");
   if (!isOneOf(all.block, {"in_pages", "dense"}))
     return unknown("--block", all.block, "in_pages and dense");
-  if (!isOneOf(orElse(options.lowering, "auto"), {"auto", "mma", "wgmma"}))
-    return unknown("--lowering", options.lowering, "auto, mma and wgmma");
-  if (!isOneOf(orElse(options.merge, "auto"), {"auto", "kernel", "sweep"}))
-    return unknown("--merge", options.merge, "auto, kernel and sweep");
   StatusOr<std::string> split = resolveSplit(options.split);
   if (!split.ok())
     return split.status();
@@ -132,26 +128,6 @@ std::string symbolOf(const Resolved &all) {
   if (all.block == "dense")
     name += "_dense";
   return name;
-}
-
-std::string scheduleText(const FrontOptions &options) {
-  std::string text;
-  auto add = [&](const char *name, int64_t value) {
-    if (value)
-      text += std::string(" ") + name + " " + std::to_string(value);
-  };
-  add("key_tile", options.keyTile);
-  add("row_warps", options.rowWarps);
-  add("key_warps", options.keyWarps);
-  add("stages", options.stages);
-  add("row_blocks", options.rowBlocks);
-  add("max_sweeps", options.maxSweeps);
-  if (!options.merge.empty())
-    text += " merge " + options.merge;
-  std::string lowering = orElse(options.lowering, "auto");
-  if (text.empty() && lowering == "auto")
-    return "";
-  return "\n    schedule<" + lowering + text + ">";
 }
 
 /// The first option that shapes a spec and was given, or null.
@@ -182,7 +158,7 @@ const char *shapingOption(const FrontOptions &options) {
   return nullptr;
 }
 
-std::string specText(const FrontOptions &options, const Resolved &all) {
+std::string specText(const Resolved &all, const std::string &schedule) {
   auto number = [](int64_t value) { return std::to_string(value); };
   // A draft's rows all see the whole block, and its band is symmetric; a
   // target's window reaches back from each row.
@@ -203,7 +179,10 @@ std::string specText(const FrontOptions &options, const Resolved &all) {
       "> values<" + all.values + "> paging<" + paging + ">";
   if (all.block == "dense")
     text += " block<dense>";
-  text += "\n    split<" + all.split + ">" + scheduleText(options) + "\n";
+  text += "\n    split<" + all.split + ">";
+  if (!schedule.empty())
+    text += "\n    " + schedule;
+  text += "\n";
   return text;
 }
 
@@ -225,7 +204,34 @@ StatusOr<std::string> tokentile::buildSpec(const FrontOptions &options) {
   StatusOr<Resolved> all = resolve(options);
   if (!all.ok())
     return all.status();
-  return specText(options, *all);
+  StatusOr<std::string> schedule = scheduleClause(options);
+  if (!schedule.ok())
+    return schedule.status();
+  return specText(*all, *schedule);
+}
+
+StatusOr<std::string> tokentile::scheduleClause(const FrontOptions &options) {
+  std::string lowering = orElse(options.lowering, "auto");
+  if (!isOneOf(lowering, {"auto", "mma", "wgmma"}))
+    return unknown("--lowering", lowering, "auto, mma and wgmma");
+  if (!isOneOf(orElse(options.merge, "auto"), {"auto", "kernel", "sweep"}))
+    return unknown("--merge", options.merge, "auto, kernel and sweep");
+  std::string text;
+  auto add = [&](const char *name, int64_t value) {
+    if (value)
+      text += std::string(" ") + name + " " + std::to_string(value);
+  };
+  add("key_tile", options.keyTile);
+  add("row_warps", options.rowWarps);
+  add("key_warps", options.keyWarps);
+  add("stages", options.stages);
+  add("row_blocks", options.rowBlocks);
+  add("max_sweeps", options.maxSweeps);
+  if (!options.merge.empty())
+    text += " merge " + options.merge;
+  if (text.empty() && lowering == "auto")
+    return std::string();
+  return "schedule<" + lowering + text + ">";
 }
 
 const char *tokentile::kernelOption(const FrontOptions &options) {

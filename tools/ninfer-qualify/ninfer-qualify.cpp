@@ -74,8 +74,10 @@ Status checkOptions(Options &options) {
   if (options.random && !(options.ptx.empty() && options.dump.empty()))
     return bad("--random makes specs of its own; --ptx and --dump do not go "
                "with it");
-  if (const char *option = kernelOption(options.front);
-      option && options.random)
+  // How random specs are lowered may be chosen.
+  FrontOptions chosen = options.front;
+  chosen.lowering = chosen.merge = "";
+  if (const char *option = kernelOption(chosen); option && options.random)
     return bad("--random makes specs of its own; " + std::string(option) +
                " does not go with it");
   if (!options.ptx.empty() && options.device == "host")
@@ -184,9 +186,13 @@ void printNotRun(const Status &status, const std::string &what,
 
 StatusOr<int> runRandom(Qualifier &qualifier, const Options &options) {
   Counts counts;
+  StatusOr<std::string> schedule = scheduleClause(options.front);
+  if (!schedule.ok())
+    return schedule.status();
   for (int32_t i = options.first; i < options.first + options.random; ++i) {
     Case first = makeCase(options.seed, i);
-    StatusOr<LoadedSpec> loaded = qualifier.load(first.specText, "spec", "");
+    StatusOr<LoadedSpec> loaded =
+        qualifier.load(first.specText + " " + *schedule, "spec", "");
     for (int32_t j = 0; j < options.batches; ++j) {
       int32_t batch = options.firstBatch + j;
       Case testCase = makeCase(options.seed, i, batch);
