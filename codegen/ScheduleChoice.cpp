@@ -46,8 +46,8 @@ static int64_t mostRows(KernelOp spec, const ChipFacts &chip) {
   return 0;
 }
 
-/// The same for wgmma, where it depends on the key tile alone: the largest with
-/// which two warpgroups hold 128 rows.
+/// Fixes what the order of summation depends on with wgmma, the key tile alone:
+/// the largest with which two warpgroups hold 128 rows.
 static ScheduleAttr fixWgmma(KernelOp spec, const ChipFacts &chip) {
   ScheduleAttr given = spec.getScheduleOrDefault();
   MmaSchedule s;

@@ -263,30 +263,23 @@ TEST_F(SweepTest, EveryPartOfEveryMaskLoadsItsTilesOnce) {
     }
 }
 
-TEST_F(SweepTest, PiecesOfKeysLoadEachTileOnce) {
-  for (const char *sees : kSees) {
-    Spec spec;
-    spec.sees = sees;
-    spec.rest = "split<keys of 256>";
-    plan(spec);
-    for (int64_t length : {16, 255, 256, 257, 2111}) {
-      SCOPED_TRACE(std::string(sees) + ", length " + std::to_string(length));
-      expectSweeps({length, 16}, /*parts=*/1, 1);
+TEST_F(SweepTest, PiecesLoadEachTileOnce) {
+  const std::pair<const char *, std::vector<int64_t>> cases[] = {
+      {"split<keys of 256>", {16, 255, 256, 257, 2111}},
+      {"split<pieces of 64> schedule<auto key_tile 64>",
+       {16, 64, 65, 2048, 2049, 2111, 4100, 9000}}};
+  for (const auto &[pieces, lengths] : cases)
+    for (const char *sees : kSees) {
+      Spec spec;
+      spec.sees = sees;
+      spec.rest = pieces;
+      plan(spec);
+      for (int64_t length : lengths) {
+        SCOPED_TRACE(std::string(pieces) + ", " + sees + ", length " +
+                     std::to_string(length));
+        expectSweeps({length, 16}, /*parts=*/1, 1);
+      }
     }
-  }
-}
-
-TEST_F(SweepTest, GrowingPiecesLoadEachTileOnce) {
-  for (const char *sees : kSees) {
-    Spec spec;
-    spec.sees = sees;
-    spec.rest = "split<pieces of 64> schedule<auto key_tile 64>";
-    plan(spec);
-    for (int64_t length : {16, 64, 65, 2048, 2049, 2111, 4100, 9000}) {
-      SCOPED_TRACE(std::string(sees) + ", length " + std::to_string(length));
-      expectSweeps({length, 16}, /*parts=*/1, 1);
-    }
-  }
 }
 
 TEST_F(SweepTest, PiecesGrowWithThePosition) {

@@ -157,6 +157,18 @@ TEST_F(Batch, PiecesOfKeysDependOnNoOtherRequest) {
   EXPECT_EQ(together, runner.output());
 }
 
+/// A batch of requests that have all of their `tokens` query tokens.
+static Case wholeBlocks(const std::string &specText,
+                        const std::vector<int32_t> &contexts, int32_t tokens) {
+  Case result;
+  result.specText = specText;
+  result.batch = int32_t(contexts.size());
+  result.seed = 5;
+  result.contexts = result.lengths = contexts;
+  result.columns.assign(contexts.size(), tokens);
+  return result;
+}
+
 // A row's pieces are those of its position, however many rows are beside it
 // and wherever the window of the others begins.
 TEST_F(Batch, PiecesOfKeysDependOnNoOtherRow) {
@@ -170,12 +182,7 @@ TEST_F(Batch, PiecesOfKeysDependOnNoOtherRow) {
   };
   // The window of row 4 begins with a piece.
   constexpr int32_t tokens = 8, context = 13 * 64 + 699 - 4;
-  Case testCase;
-  testCase.specText = specOfTokens(tokens);
-  testCase.batch = 1;
-  testCase.seed = 3;
-  testCase.contexts = testCase.lengths = {context};
-  testCase.columns = {tokens};
+  Case testCase = wholeBlocks(specOfTokens(tokens), {context}, tokens);
   auto all = LaneRunner::create(testCase.specText, "sm_100a");
   auto one = LaneRunner::create(specOfTokens(1), "sm_100a");
   ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
@@ -229,12 +236,7 @@ TEST_F(Batch, InvariantRowsDependOnNothingElse) {
   };
   constexpr int32_t tokens = 16, batch = 3;
   const std::vector<int32_t> contexts{2500, 3, 700};
-  Case testCase;
-  testCase.specText = specOfTokens(tokens);
-  testCase.batch = batch;
-  testCase.seed = 5;
-  testCase.contexts = testCase.lengths = contexts;
-  testCase.columns.assign(batch, tokens);
+  Case testCase = wholeBlocks(specOfTokens(tokens), contexts, tokens);
   std::string error;
   auto widest = LaneRunner::create(testCase.specText, "sm_100a");
   ASSERT_TRUE(bool(widest)) << llvm::toString(widest.takeError());
