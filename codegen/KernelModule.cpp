@@ -22,16 +22,6 @@ static void declareShared(OpBuilder &b, Location loc) {
                          /*alignment=*/1024, /*addrSpace=*/3);
 }
 
-/// Merge blocks that a multiprocessor should hold. Three leave 40 registers to
-/// a thread of 512, which suffice on sm_90a without a log-sum-exp or numbered
-/// pieces; else a few would spill.
-static int64_t mergesPerSm(KernelOp plan) {
-  StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
-  bool more = plan.getOutputOrDefault().getExtra() != ExtraResult::None ||
-              plan.getSplitOrDefault().getKind() != SplitKind::Auto;
-  return chip == "sm_90a" && !more ? 3 : 2;
-}
-
 /// Bytes and alignment of a tensor map.
 static constexpr int64_t kMapBytes = 128, kMapAlignment = 64;
 

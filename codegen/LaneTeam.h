@@ -9,7 +9,7 @@
 #ifndef TOKENTILE_CODEGEN_LANETEAM_H
 #define TOKENTILE_CODEGEN_LANETEAM_H
 
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace tokentile {
 
@@ -33,6 +33,13 @@ public:
   /// What lane `lane` holds.
   virtual Value of(OpBuilder &, mlir::Location, Value v, Value lane) const {
     return v;
+  }
+  /// What `body` emits and returns, worked out by one team where several work
+  /// side by side and know the same.
+  virtual llvm::SmallVector<Value>
+  once(mlir::ImplicitLocOpBuilder &,
+       llvm::function_ref<llvm::SmallVector<Value>()> body) const {
+    return body();
   }
 };
 

@@ -183,10 +183,13 @@ static constexpr double kSharedBytesPerCycle = 94;
 /// Keys of one split over which costs of its end are spread.
 static constexpr double kTypicalKeys = 512;
 
-/// Cycles of a tile and of each further slot of a ring, measured on an H200:
-/// more slots than two of 64 KiB only took longer.
+/// Cycles of a tile, and of each byte of a ring spread over the keys of a
+/// sweep: bytes in flight beyond those that cover the latency only took longer
+/// on an H200 (two slots of 32 KiB are best at dimension 128, of 64 KiB at 256,
+/// where they hold 64 keys).
 static constexpr double kWgmmaTileCycles = 300;
-static constexpr double kWgmmaSlotCycles = 0.1;
+static constexpr double kWgmmaRingCycles = 6e-5;
+static constexpr double kWgmmaLatency = 0.8e-6;
 
 static double wgmmaCyclesPerKey(KernelOp spec, const MmaSchedule &s,
                                 const ChipFacts &chip) {
@@ -195,11 +198,11 @@ static double wgmmaCyclesPerKey(KernelOp spec, const MmaSchedule &s,
   double bytesPerSecond = chip.gigabytesPerSecond * 1e9 / sms;
   double inFlight = (s.stages - 1) * s.keyTile * keyBytes;
   double memory = keyBytes / bytesPerSecond * hertz *
-                  std::max(1.0, bytesPerSecond * 1.0e-6 / inFlight);
+                  std::max(1.0, bytesPerSecond * kWgmmaLatency / inFlight);
   double flops = 4.0 * spec.getHeads().getDim() * s.rows();
   double products = flops / (chip.wgmmaTeraflops * 1e12 / hertz / sms);
   return std::max(memory, products) + kWgmmaTileCycles / s.keyTile +
-         kWgmmaSlotCycles * s.stages;
+         kWgmmaRingCycles * s.stages * s.keyTile * keyBytes;
 }
 
 double tokentile::cyclesPerKey(KernelOp spec, const MmaSchedule &s,

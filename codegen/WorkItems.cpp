@@ -348,9 +348,11 @@ void WorkItems::divide(ImplicitLocOpBuilder &b) {
   SmallVector<Value> found = s.choose(
       s.is(Predicate::eq, batch, one),
       [&]() -> SmallVector<Value> { return {one, one}; },
-      [&]() -> SmallVector<Value> {
-        Division d = choose(b);
-        return {d.share, d.requests};
+      [&] {
+        return team.once(b, [&]() -> SmallVector<Value> {
+          Division d = choose(b);
+          return {d.share, d.requests};
+        });
       },
       types);
   share = found[0];
@@ -370,11 +372,13 @@ WorkItem WorkItems::findDivided(ImplicitLocOpBuilder &b, Value j) {
         return {zero, zero, s.smaller(s.sub(tiles.end, tiles.first), items),
                 zero};
       },
-      [&]() -> SmallVector<Value> {
-        // Computed here, not carried from row to row: registers are few.
-        Division division{share, s.reciprocal(share), zero, zero, zero};
-        WorkItem found = search(b, division, j, /*amongDivided=*/true);
-        return {found.request, zero, found.parts, found.slot};
+      [&] {
+        return team.once(b, [&]() -> SmallVector<Value> {
+          // Computed here, not carried from row to row: registers are few.
+          Division division{share, s.reciprocal(share), zero, zero, zero};
+          WorkItem found = search(b, division, j, /*amongDivided=*/true);
+          return {found.request, zero, found.parts, found.slot};
+        });
       },
       types);
   return {item[0], item[1], item[2], item[3]};

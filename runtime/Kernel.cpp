@@ -19,17 +19,18 @@ constexpr int64_t maxGrid = std::numeric_limits<int32_t>::max();
 /// More partial results of a request than this cost the merge more than they
 /// save.
 constexpr int64_t maxAutoParts = 256;
-/// Requests of a batch that have no more tiles are not worth a merge.
-constexpr int64_t maxWholeTiles = 4;
+/// Requests of a batch whose keys and values of one kv head are no more bytes
+/// than these are not worth a merge.
+constexpr int64_t maxWholeBytes = 256 * 1024;
 /// Tiles of a request, and of all kv heads of all, up to which a device can
 /// divide them: its quotients are exact, and its costs fit 32 bits.
 constexpr int64_t maxDividedTiles = int64_t(1) << 18;
 constexpr int64_t maxTilesInAll = int64_t(1) << 28;
 /// A batch is divided more finely than into one part for each block at a time,
-/// down to so many tiles on average and at most into so many: more parts are
-/// more even, but where they are not needed their blocks are idle, and each
+/// down to so many bytes on average and at most into so many rounds: more parts
+/// are more even, but where they are not needed their blocks are idle, and each
 /// round of those takes time.
-constexpr int64_t leastMeanTiles = 8;
+constexpr int64_t leastMeanBytes = 512 * 1024;
 constexpr int64_t mostRounds = 3;
 /// Blocks that share the rows of a batch; which are to be merged is known on
 /// the device alone.
@@ -123,11 +124,13 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
     int64_t parts = std::min({atOnce, tiles, maxAutoParts});
     return {parts, parts > 1 ? parts : 0};
   }
-  if (tiles <= maxWholeTiles || tiles > maxDividedTiles ||
+  int64_t tileBytes = int64_t(info.keyTile) * info.headDim * 2 * 2;
+  if (tiles * tileBytes <= maxWholeBytes || tiles > maxDividedTiles ||
       tiles * batch > maxTilesInAll / heads)
     return {batch, 0};
   int64_t parts =
-      std::clamp(tiles * batch / leastMeanTiles, atOnce, mostRounds * atOnce);
+      std::clamp(tiles * tileBytes * batch / leastMeanBytes, atOnce,
+                 mostRounds * atOnce);
   // Of requests with several parts each has less than two for each share of
   // tiles, and one more than its shares at most.
   return {batch + parts, std::min(2 * parts, batch + parts)};

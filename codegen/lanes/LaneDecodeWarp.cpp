@@ -152,7 +152,7 @@ bool Decoder::decodeBarrier(Operation *op) {
     return true;
   }
   // Blocks run one at a time, after everything they depend on.
-  return isa<NVVM::GriddepcontrolOp>(op);
+  return isa<NVVM::GriddepcontrolOp, NVVM::PrefetchOp>(op);
 }
 
 //===----------------------------------------------------------------------===//

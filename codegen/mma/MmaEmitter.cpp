@@ -7,6 +7,8 @@
 
 #include "codegen/mma/MmaEmitter.h"
 
+#include "codegen/KernelABI.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -26,25 +28,57 @@ Type MmaEmitter::element(StorageAttr storage) {
                                                    : Type(b.getBF16Type());
 }
 
-bool tokentile::mergeIsDependent(KernelOp plan) {
+/// sm_90 and newer.
+static bool isHopperOn(KernelOp plan) {
   int64_t number = 0;
   StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
   return !chip.drop_front(3).consumeInteger(10, number) && number >= 90;
 }
 
+bool tokentile::mergeIsDependent(KernelOp plan) { return isHopperOn(plan); }
+
 LogicalResult MmaEmitter::emit() {
   Type i32 = b.getI32Type();
   block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, team,
                                          /*globalSpace=*/1);
+  thread = NVVM::ThreadIdXOp::create(b, i32);
+  emitPrefetch();
   Value busy = block->findItem(b, NVVM::BlockIdXOp::create(b, i32));
   LogicalResult result = success();
   b.when(busy, [&] { result = emitItem(); });
   return result;
 }
 
+void MmaEmitter::emitPrefetch() {
+  // The table row of request 0, up to a line for each lane of a warp. Which
+  // entries a block needs it learns from lengths; both then come at one time.
+  // Other requests of a batch find their own rows.
+  constexpr int64_t line = 128;
+  int64_t page = plan.getPaging().getPage();
+  // LLVM has the instruction for these chips.
+  if (!page || !isHopperOn(plan))
+    return;
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Value last = b.add(block->field(b, offsetof(KernelArgs, maxKeys), i32), -1);
+  last = b.div(last, page);
+  if (int64_t ring = plan.getPaging().getRing())
+    last = b.smaller(last, b.i32(ring / page - 1));
+  Value lastByte = b.shiftLeft(last, 2);
+  Value byte = b.mul(thread, line);
+  Value wanted = b.both(b.lessThan(thread, layout::kWarp),
+                        b.is(Lane::Predicate::sle, byte, lastByte));
+  b.when(wanted, [&] {
+    Value row = block->field(b, offsetof(KernelArgs, table), i64);
+    NVVM::PrefetchOp::create(
+        b, NVVM::PrefetchCacheLevelAttr::get(b.getContext(),
+                                             NVVM::PrefetchCacheLevel::L2),
+        /*evictPriority=*/{}, b.global(b.add(row, b.extend(byte))),
+        /*predicate=*/{}, /*tensormap=*/{}, /*uniform=*/{},
+        /*in_param_space=*/{});
+  });
+}
+
 void MmaEmitter::beginThread() {
-  Type i32 = b.getI32Type();
-  thread = NVVM::ThreadIdXOp::create(b, i32);
   lane = b.rem(thread, layout::kWarp);
   warp = b.div(thread, layout::kWarp);
   rowWarp = b.rem(warp, mma.rowWarps);

@@ -36,6 +36,8 @@ public:
 protected:
   using Value = mlir::Value;
 
+  /// Begins to bring into the cache what the first copies wait for.
+  virtual void emitPrefetch();
   /// Emits the program for the item that the block has found.
   virtual mlir::LogicalResult emitItem();
   /// Where the threads that multiply meet.
@@ -168,8 +170,10 @@ void emitMergeInSweep(Lane &b, attn::ProgramOp program, mlir::Value args,
 /// has ended and waits for it (sm_90 and newer).
 bool mergeIsDependent(attn::KernelOp plan);
 
-/// Threads of a merge block, and the bytes of shared memory it needs.
+/// Threads of a merge block, blocks of it that a multiprocessor should hold, and
+/// the bytes of shared memory that one needs.
 int64_t mergeThreads(attn::KernelOp plan);
+int64_t mergesPerSm(attn::KernelOp plan);
 int64_t mergeSharedBytes(attn::KernelOp plan);
 
 /// What a sink does to a row whose maximum is `max` (attn.add_sink): the new

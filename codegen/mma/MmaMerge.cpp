@@ -1,9 +1,10 @@
 //===- MmaMerge.cpp - The merge of one row --------------------------------===//
 //
 // A block merges one row after another, of requests that have several parts.
-// Every warp finds the row's maximum over all parts (a lane for each part);
-// then groups of threads, one thread for four dimensions, take the parts in
-// turn, and the groups' sums meet in shared memory in a fixed order.
+// Groups of threads, one thread for four dimensions, take the parts in turn. A
+// group reads statistics and outputs of many parts at one time and adds them
+// relative to the largest maximum it has met; the groups' sums meet in shared
+// memory in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,16 +19,40 @@ using namespace tokentile::attn;
 /// Dimensions of one thread: four floats make one 16-byte load.
 static constexpr int64_t kDims = 4;
 /// Groups of threads that share the parts of a row.
-static constexpr int64_t kGroups = 8;
-/// Loads of one thread in flight.
-static constexpr int64_t kUnroll = 4;
+static constexpr int64_t kGroups = 4;
+/// Parts that a group reads at one time, at most.
+static constexpr int64_t kMostAtOnce = 17;
+
+/// Parts that a group reads at one time: its share of those that one request
+/// has, so that a merge waits for memory once. Depends on nothing that differs
+/// between launches of an invariant schedule.
+static int64_t partsAtOnce(KernelOp plan) {
+  StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
+  int64_t parts = findChip(chip)->multiprocessors / plan.getHeads().getKv();
+  return std::clamp<int64_t>(llvm::divideCeil(parts, kGroups), 2, kMostAtOnce);
+}
 
 int64_t tokentile::mergeThreads(KernelOp plan) {
   return kGroups * plan.getValueDim() / kDims;
 }
 
-int64_t tokentile::mergeSharedBytes(KernelOp plan) {
+int64_t tokentile::mergesPerSm(KernelOp plan) {
+  // Of a part a thread holds four dimensions and two statistics.
+  int64_t registers = 44 + 6 * partsAtOnce(plan);
+  return std::clamp<int64_t>(65536 / (mergeThreads(plan) * registers), 1, 8);
+}
+
+/// Shared memory: the groups' sums, their statistics, what one warp says to
+/// the others.
+static int64_t groupStats(KernelOp plan) {
   return kGroups * plan.getValueDim() * 4;
+}
+static int64_t mergeScratch(KernelOp plan) {
+  return groupStats(plan) + kGroups * 8;
+}
+
+int64_t tokentile::mergeSharedBytes(KernelOp plan) {
+  return mergeScratch(plan) + BlockTeam::kMost * 4;
 }
 
 namespace {
@@ -35,9 +60,10 @@ namespace {
 class MergeEmitter {
 public:
   /// `threads` threads merge, the first of the block, and `meet` is where they
-  /// meet.
+  /// meet; `team` finds their rows.
   MergeEmitter(Lane &b, ProgramOp program, Value args, Value shared,
-               int64_t threads, llvm::function_ref<void()> meet)
+               int64_t threads, const LaneTeam &team,
+               llvm::function_ref<void()> meet)
       : b(b), plan(program.getPlan()), shared(shared),
         perRow(plan.getValueDim() / kDims),
         perThread(std::max<int64_t>(1, kGroups * perRow / threads)),
@@ -46,7 +72,6 @@ public:
     block = std::make_unique<BlockContext>(b, b.getLoc(), program, args, team,
                                            /*globalSpace=*/1);
     thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
-    lane = b.rem(thread, layout::kWarp);
     group = b.div(thread, perRow);
     column = b.rem(thread, perRow);
   }
@@ -77,9 +102,9 @@ private:
   }
   void mergeRows(Value rows, Value stride);
   void mergeRow();
-  void findMaximum();
-  Registers sumParts();
-  Registers meetGroups(ArrayRef<Value> partial);
+  Value referenceOf(Value max);
+  void sumParts(int64_t turn);
+  Registers meetGroups();
   void store(ArrayRef<Value> output);
 
   Lane &b;
@@ -91,104 +116,103 @@ private:
   int64_t threads;
   llvm::function_ref<void()> meet;
   bool addsSink;
-  WarpTeam team;
   std::unique_ptr<BlockContext> block;
-  Value thread, lane, group, column;
+  Value thread, group, column;
   /// The row's maximum, and this thread's four dimensions, of part 0.
   Value firstStats, firstOutput;
-  Value max, reference, sum;
+  Value max, sum;
 };
 
 } // namespace
 
-void MergeEmitter::findMaximum() {
-  // Each lane goes over its parts once, with the sum that belongs to the
-  // maximum so far.
-  const int64_t all[] = {1, 2, 4, 8, 16};
-  Value nothing = b.f32(-INFINITY), zero = b.f32(0);
-  auto referenceOf = [&](Value max) {
-    Value empty =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, nothing);
-    return b.select(empty, zero, max);
-  };
-  Registers found = b.loop(
-      firstPart(lane, layout::kWarp), block->parts, b.i32(layout::kWarp),
-      {nothing, zero}, [&](Value part, ValueRange carried) {
-        Value theirs = stat(part, 0), sum = stat(part, 1);
-        Value most = b.largerf(carried[0], theirs);
-        Value against = referenceOf(most);
-        Value mine = b.mulf(carried[1], b.exp2(b.subf(carried[0], against)));
-        return Registers{most,
-                         b.fma(sum, b.exp2(b.subf(theirs, against)), mine)};
-      });
-  max = b.maxOver(found[0], all);
-  reference = referenceOf(max);
-  Value weight = b.exp2(b.subf(found[0], reference));
-  sum = b.sumOver(b.mulf(found[1], weight), all);
+/// What is subtracted from exponents: zero for a row that has seen nothing.
+Value MergeEmitter::referenceOf(Value max) {
+  Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max,
+                                      b.f32(-INFINITY));
+  return b.select(empty, b.f32(0), max);
 }
 
-/// The weighted sums of this thread's groups over their parts, for its
-/// dimensions, one group behind the other.
-Registers MergeEmitter::sumParts() {
+/// Adds the parts of the group that this thread is in at turn `turn` of its
+/// groups, for its dimensions, and leaves the sums in shared memory.
+void MergeEmitter::sumParts(int64_t turn) {
   Type four = b.vector(kDims, b.getF32Type());
-  Registers starts;
-  for (int64_t i = 0; i < perThread; ++i)
-    starts.push_back(firstPart(b.add(group, i * teams), kGroups));
-  return b.loop(
-      b.i32(0), block->parts, b.i32(kGroups * kUnroll),
-      Registers(kDims * perThread, b.f32(0)),
+  Value nothing = b.f32(-INFINITY), zero = b.f32(0);
+  Value mine = b.add(group, turn * teams);
+  Value start = firstPart(mine, kGroups);
+  int64_t count = partsAtOnce(plan);
+  Registers init{nothing};
+  init.append(1 + kDims, zero);
+  Registers sums = b.loop(
+      b.i32(0), block->parts, b.i32(kGroups * count), init,
       [&](Value base, ValueRange carried) {
-        // All loads first, so that they are in flight together. A part
-        // without a sum has no output: its memory is not read.
-        Registers weights, loaded;
-        for (int64_t i = 0; i < kUnroll * perThread; ++i) {
-          Value part = b.add(base, starts[i % perThread]);
-          part = b.add(part, i / perThread * kGroups);
-          Value inside = b.is(Lane::Predicate::slt, part, block->parts);
-          Value safe = b.select(inside, part, b.i32(0));
-          Value some = b.both(inside, b.isPositive(stat(safe, 1)));
-          Value weight = b.exp2(b.subf(stat(safe, 0), reference));
-          weights.push_back(b.select(some, weight, b.f32(0)));
+        // All loads first, so that they are in flight together. A part without
+        // a sum has no output; what lies there is read but not used.
+        Registers maxima, theirSums, outputs, inside;
+        for (int64_t i = 0; i < count; ++i) {
+          Value part = b.add(b.add(base, start), i * kGroups);
+          inside.push_back(b.is(Lane::Predicate::slt, part, block->parts));
+          Value safe = b.select(inside[i], part, b.i32(0));
+          maxima.push_back(stat(safe, 0));
+          theirSums.push_back(stat(safe, 1));
           int64_t stride = partStride(plan.getValueDim());
           Value address = b.add(firstOutput, b.mul(b.extend(safe), stride));
-          loaded.push_back(b.choose(
-              some, [&] { return Registers{b.load(four, b.global(address))}; },
-              [&] {
-                Value none = b.f32(0);
-                return Registers{b.gather({none, none, none, none})};
-              })[0]);
+          outputs.push_back(b.load(four, b.global(address)));
         }
-        Registers acc(carried);
-        for (int64_t i = 0; i < kUnroll * perThread; ++i)
+        Registers some;
+        Value newMax = carried[0];
+        for (int64_t i = 0; i < count; ++i) {
+          some.push_back(b.both(inside[i], b.isPositive(theirSums[i])));
+          maxima[i] = b.select(some[i], maxima[i], nothing);
+          newMax = b.largerf(newMax, maxima[i]);
+        }
+        Value reference = referenceOf(newMax);
+        Value factor = b.exp2(b.subf(carried[0], reference));
+        Registers next{newMax};
+        for (Value sum : carried.drop_front())
+          next.push_back(b.mulf(sum, factor));
+        for (int64_t i = 0; i < count; ++i) {
+          Value weight = b.exp2(b.subf(maxima[i], reference));
+          Value sum = b.select(inside[i], theirSums[i], zero);
+          next[1] = b.fma(sum, weight, next[1]);
           for (int64_t d = 0; d < kDims; ++d) {
-            Value &sum = acc[i % perThread * kDims + d];
-            sum = b.fma(weights[i], b.element(loaded[i], d), sum);
+            Value value =
+                b.select(some[i], b.element(outputs[i], d), zero);
+            next[2 + d] = b.fma(weight, value, next[2 + d]);
           }
-        return acc;
+        }
+        return next;
       });
+  Value place = b.add(b.mul(mine, perRow * 16), b.shiftLeft(column, 4));
+  b.store(b.gather(ArrayRef<Value>(sums).drop_front(2)),
+          b.offset(shared, place));
+  b.when(b.is(Lane::Predicate::eq, column, b.i32(0)), [&] {
+    Value at = b.offset(shared, b.add(b.shiftLeft(mine, 3), groupStats(plan)));
+    b.store(b.gather({sums[0], sums[1]}), at);
+  });
 }
 
-/// Adds the groups' sums; the first threads hold the result.
-Registers MergeEmitter::meetGroups(ArrayRef<Value> partial) {
-  auto place = [&](Value thread) {
-    return b.offset(shared, b.shiftLeft(thread, 4));
-  };
-  auto write = [&] {
-    for (int64_t i = 0; i < perThread; ++i)
-      b.store(b.gather(partial.slice(i * kDims, kDims)),
-              b.offset(place(thread), i * teams * perRow * 16));
-  };
-  if (threads > teams * perRow)
-    b.when(b.lessThan(thread, teams * perRow), write);
-  else
-    write();
-  meet();
+/// Adds the groups' sums.
+Registers MergeEmitter::meetGroups() {
+  Type two = b.vector(2, b.getF32Type());
+  Type four = b.vector(kDims, b.getF32Type());
+  Registers maxima, sums;
+  max = b.f32(-INFINITY);
+  for (int64_t g = 0; g < kGroups; ++g) {
+    Value stats = b.load(two, b.offset(shared, groupStats(plan) + g * 8));
+    maxima.push_back(b.element(stats, 0));
+    sums.push_back(b.element(stats, 1));
+    max = b.largerf(max, maxima[g]);
+  }
+  Value reference = referenceOf(max);
+  sum = b.f32(0);
   Registers total(kDims, b.f32(0));
   for (int64_t g = 0; g < kGroups; ++g) {
-    Value theirs = b.load(b.vector(kDims, b.getF32Type()),
-                          b.offset(place(column), g * perRow * 16));
+    Value weight = b.exp2(b.subf(maxima[g], reference));
+    sum = b.fma(sums[g], weight, sum);
+    Value at = b.offset(shared, b.shiftLeft(column, 4));
+    Value theirs = b.load(four, b.offset(at, g * perRow * 16));
     for (int64_t d = 0; d < kDims; ++d)
-      total[d] = b.addf(total[d], b.element(theirs, d));
+      total[d] = b.fma(weight, b.element(theirs, d), total[d]);
   }
   return total;
 }
@@ -233,8 +257,16 @@ void MergeEmitter::mergeRow() {
   firstStats = block->statsAddress(b, block->slot, block->firstRow, 0);
   firstOutput = b.add(block->partialAddress(b, block->slot, block->firstRow),
                       b.extend(b.shiftLeft(column, 4)));
-  findMaximum();
-  store(meetGroups(sumParts()));
+  auto add = [&] {
+    for (int64_t turn = 0; turn < perThread; ++turn)
+      sumParts(turn);
+  };
+  if (threads > teams * perRow)
+    b.when(b.lessThan(thread, teams * perRow), add);
+  else
+    add();
+  meet();
+  store(meetGroups());
   // The next row's sums go where these lie.
   meet();
 }
@@ -297,12 +329,15 @@ void MergeEmitter::emitInSweep() {
 void tokentile::emitMerge(Lane &b, ProgramOp program, Value args,
                           Value shared) {
   auto meet = [&] { b.barrier(); };
-  MergeEmitter(b, program, args, shared, mergeThreads(program.getPlan()), meet)
-      .emit();
+  KernelOp plan = program.getPlan();
+  BlockTeam team(b.offset(shared, mergeScratch(plan)));
+  MergeEmitter(b, program, args, shared, mergeThreads(plan), team, meet).emit();
 }
 
 void tokentile::emitMergeInSweep(Lane &b, ProgramOp program, Value args,
                                  Value shared, int64_t threads,
                                  llvm::function_ref<void()> meet) {
-  MergeEmitter(b, program, args, shared, threads, meet).emitInSweep();
+  // One request: there is nothing to find.
+  MergeEmitter(b, program, args, shared, threads, WarpTeam(), meet)
+      .emitInSweep();
 }

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace tokentile;
@@ -53,4 +54,36 @@ Value WarpTeam::before(OpBuilder &b, Location loc, Value value) const {
 
 Value WarpTeam::of(OpBuilder &b, Location loc, Value v, Value lane) const {
   return shuffle(b, loc, v, lane, 31, NVVM::ShflKind::idx);
+}
+
+SmallVector<Value>
+BlockTeam::once(ImplicitLocOpBuilder &b,
+                llvm::function_ref<SmallVector<Value>()> body) const {
+  auto place = [&](size_t i) -> Value {
+    return LLVM::GEPOp::create(b, scratch.getType(), b.getI32Type(), scratch,
+                               LLVM::GEPArg(int32_t(i)));
+  };
+  // What was heard last has been read by all.
+  NVVM::BarrierOp::create(b);
+  Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, thread,
+                            arith::ConstantIntOp::create(b, 32, 32));
+  auto branch = scf::IfOp::create(b, isFirst);
+  size_t count;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    SmallVector<Value> found = body();
+    count = found.size();
+    assert(count <= kMost && "no room in the scratch");
+    // All lanes know the same and write it.
+    for (auto [i, value] : llvm::enumerate(found))
+      LLVM::StoreOp::create(b, value, place(i));
+  }
+  NVVM::BarrierOp::create(b);
+  SmallVector<Value> heard;
+  for (size_t i = 0; i < count; ++i)
+    heard.push_back(LLVM::LoadOp::create(b, b.getI32Type(), place(i)));
+  return heard;
 }

@@ -9,7 +9,7 @@ namespace tokentile {
 
 /// The 32 lanes of a warp, all of which run what is emitted. Every warp of a
 /// block finds the same answers by itself, so none waits for another.
-class WarpTeam final : public LaneTeam {
+class WarpTeam : public LaneTeam {
 public:
   int64_t count() const override { return 32; }
   Value lane(OpBuilder &b, mlir::Location loc) const override;
@@ -18,6 +18,23 @@ public:
   Value before(OpBuilder &b, mlir::Location loc, Value value) const override;
   Value of(OpBuilder &b, mlir::Location loc, Value v,
            Value lane) const override;
+};
+
+/// The warps of a block that wait for each other anyway: the first one works
+/// out what all want to know once. They hear of it through shared memory.
+class BlockTeam final : public WarpTeam {
+public:
+  /// Values that `once` can return.
+  static constexpr int64_t kMost = 4;
+
+  /// `scratch` is shared memory for kMost words.
+  explicit BlockTeam(Value scratch) : scratch(scratch) {}
+  llvm::SmallVector<Value>
+  once(mlir::ImplicitLocOpBuilder &b,
+       llvm::function_ref<llvm::SmallVector<Value>()> body) const override;
+
+private:
+  Value scratch;
 };
 
 } // namespace tokentile

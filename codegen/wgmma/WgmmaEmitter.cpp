@@ -16,6 +16,14 @@ WgmmaEmitter::WgmmaEmitter(Lane &b, ProgramOp program,
     : MmaEmitter(b, program, parameters.args, parameters.shared),
       maps{parameters.maps[0], parameters.maps[1]} {}
 
+void WgmmaEmitter::emitPrefetch() {
+  MmaEmitter::emitPrefetch();
+  b.when(b.is(Lane::Predicate::eq, thread, b.i32(0)), [&] {
+    for (Value map : maps)
+      ptx("prefetch.tensormap [$0];", "l", {map});
+  });
+}
+
 LogicalResult WgmmaEmitter::emitItem() {
   beginThread();
   // Instructions of a warpgroup want operands that are plainly uniform.

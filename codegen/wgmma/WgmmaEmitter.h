@@ -25,6 +25,7 @@ public:
   using MmaEmitter::emit;
 
 private:
+  void emitPrefetch() override;
   mlir::LogicalResult emitItem() override;
   mlir::LogicalResult emitOp(mlir::Operation &op) override;
   void meet() override;

@@ -149,7 +149,7 @@ TEST_F(CudaDeviceTest, LaunchAndReplayThePair) {
     EXPECT_EQ(partial[0], 0);
     EXPECT_EQ(partial[1], 1);
     EXPECT_EQ(partial[2], 2);
-    EXPECT_EQ(merged, 3);
+    EXPECT_EQ(merged, planned->work.items);
   }
 }
 
