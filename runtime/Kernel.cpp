@@ -128,9 +128,8 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
   if (tiles * tileBytes <= maxWholeBytes || tiles > maxDividedTiles ||
       tiles * batch > maxTilesInAll / heads)
     return {batch, 0};
-  int64_t parts =
-      std::clamp(tiles * tileBytes * batch / leastMeanBytes, atOnce,
-                 mostRounds * atOnce);
+  int64_t parts = std::clamp(tiles * tileBytes * batch / leastMeanBytes, atOnce,
+                             mostRounds * atOnce);
   // Of requests with several parts each has less than two for each share of
   // tiles, and one more than its shares at most.
   return {batch + parts, std::min(2 * parts, batch + parts)};

@@ -148,16 +148,19 @@ void MmaEmitter::copyRows(AsyncCopyOp op, bool whole) {
   }
 }
 
-Value MmaEmitter::isWhole(Value tile) {
+Value MmaEmitter::areWhole(Value first, int64_t keys) {
   bool dense = plan.getBlockKind() == BlockKind::Dense;
-  Value end = b.mul(b.add(tile, 1), keyTile);
+  Value end = b.add(first, keys);
   Value whole =
       b.is(Lane::Predicate::sle, end, dense ? block->context : block->length);
   // Keys before every row's window may lie in pages of another request now.
   if (block->oldestKey)
-    whole = b.both(whole, b.is(Lane::Predicate::sge, b.mul(tile, keyTile),
-                               block->oldestKey));
+    whole = b.both(whole, b.is(Lane::Predicate::sge, first, block->oldestKey));
   return whole;
+}
+
+Value MmaEmitter::isWhole(Value tile) {
+  return areWhole(b.mul(tile, keyTile), keyTile);
 }
 
 void MmaEmitter::emit(AsyncCopyOp op) {

@@ -69,12 +69,13 @@ void MmaEmitter::emitPrefetch() {
                         b.is(Lane::Predicate::sle, byte, lastByte));
   b.when(wanted, [&] {
     Value row = block->field(b, offsetof(KernelArgs, table), i64);
-    NVVM::PrefetchOp::create(
-        b, NVVM::PrefetchCacheLevelAttr::get(b.getContext(),
-                                             NVVM::PrefetchCacheLevel::L2),
-        /*evictPriority=*/{}, b.global(b.add(row, b.extend(byte))),
-        /*predicate=*/{}, /*tensormap=*/{}, /*uniform=*/{},
-        /*in_param_space=*/{});
+    NVVM::PrefetchOp::create(b,
+                             NVVM::PrefetchCacheLevelAttr::get(
+                                 b.getContext(), NVVM::PrefetchCacheLevel::L2),
+                             /*evictPriority=*/{},
+                             b.global(b.add(row, b.extend(byte))),
+                             /*predicate=*/{}, /*tensormap=*/{}, /*uniform=*/{},
+                             /*in_param_space=*/{});
   });
 }
 

@@ -65,8 +65,10 @@ protected:
   /// The table entry of the page that key `key` lies in; the last page's for
   /// later keys.
   Value lookupPage(Value key);
-  /// i1: the pages hold all keys of tile `tile`.
+  /// i1: the pages hold all keys of tile `tile`, or `keys` keys from `first`
+  /// on.
   Value isWhole(Value tile);
+  Value areWhole(Value first, int64_t keys);
   // MmaProducts.cpp
   void emit(attn::ReadQueryOp op);
   virtual void emit(attn::ScoresOp op);
@@ -170,8 +172,8 @@ void emitMergeInSweep(Lane &b, attn::ProgramOp program, mlir::Value args,
 /// has ended and waits for it (sm_90 and newer).
 bool mergeIsDependent(attn::KernelOp plan);
 
-/// Threads of a merge block, blocks of it that a multiprocessor should hold, and
-/// the bytes of shared memory that one needs.
+/// Threads of a merge block, blocks of it that a multiprocessor should hold,
+/// and the bytes of shared memory that one needs.
 int64_t mergeThreads(attn::KernelOp plan);
 int64_t mergesPerSm(attn::KernelOp plan);
 int64_t mergeSharedBytes(attn::KernelOp plan);

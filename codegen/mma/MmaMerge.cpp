@@ -175,8 +175,7 @@ void MergeEmitter::sumParts(int64_t turn) {
           Value sum = b.select(inside[i], theirSums[i], zero);
           next[1] = b.fma(sum, weight, next[1]);
           for (int64_t d = 0; d < kDims; ++d) {
-            Value value =
-                b.select(some[i], b.element(outputs[i], d), zero);
+            Value value = b.select(some[i], b.element(outputs[i], d), zero);
             next[2 + d] = b.fma(weight, value, next[2 + d]);
           }
         }

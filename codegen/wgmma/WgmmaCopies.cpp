@@ -1,7 +1,7 @@
 //===- WgmmaCopies.cpp - Rings of slots, filled through tensor maps -------===//
 //
-// One thread copies a tile whose keys the pages all hold, in boxes of eight
-// keys that no page boundary divides. Other tiles are copied by all producers,
+// One thread copies in boxes of eight keys that no page boundary divides. A box
+// some keys of which the pages do not hold is copied by all producers instead,
 // sixteen bytes at a time, with zeros for keys that are not held, whose memory
 // is not touched.
 //
@@ -122,60 +122,98 @@ void WgmmaEmitter::emitRelease(ReleaseOp op) {
 // Copies
 //===----------------------------------------------------------------------===//
 
+void WgmmaEmitter::copyBox(FillOp op, Value target, Value slot, Value page,
+                           Value full) {
+  ptx("cp.async.bulk.tensor.5d.shared::cluster.global.tile"
+      ".mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $4, $5, $6}], [$7];",
+      "r,l,n,r,n,r,r,r,~{memory}",
+      {target, maps[op.getPlane() == Plane::Values], b.i32(0), slot, b.i32(0),
+       block->kvHead, page, full});
+}
+
+int64_t WgmmaEmitter::boxBytes() const { return layout::kGroup * dim * 2; }
+
+Value WgmmaEmitter::firstSlot(Value firstKey) {
+  int64_t page = plan.getPaging().getPage();
+  if (!page)
+    return b.add(firstKey, block->keyOffset);
+  return page > keyTile ? b.rem(firstKey, page) : b.i32(0);
+}
+
 void WgmmaEmitter::copyWhole(FillOp op, Value target, Value full) {
   int64_t page = plan.getPaging().getPage();
   int64_t bytes = op.getBuffer().getType().getSlotBytes();
   ptx("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,n,~{memory}",
       {full, b.i32(bytes)});
-  Value slot = b.mul(single(op.getTile()), keyTile);
-  if (!page)
-    slot = b.add(slot, block->keyOffset);
-  else if (page > keyTile)
-    slot = b.rem(slot, page);
-  else
-    slot = b.i32(0);
-  int64_t groupBytes = layout::kGroup * dim * 2;
-  for (int64_t row = 0; row < keyTile; row += layout::kGroup) {
-    int64_t within = page ? row % page : row;
-    Value pageId = registers(op.getPages())[page ? row / page : 0];
-    ptx("cp.async.bulk.tensor.5d.shared::cluster.global.tile"
-        ".mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $4, $5, $6}], [$7];",
-        "r,l,n,r,n,r,r,r,~{memory}",
-        {b.offset(target, row / layout::kGroup * groupBytes),
-         maps[op.getPlane() == Plane::Values], b.i32(0), b.add(slot, within),
-         b.i32(0), block->kvHead, pageId, full});
-  }
+  Value slot = firstSlot(b.mul(single(op.getTile()), keyTile));
+  for (int64_t row = 0; row < keyTile; row += layout::kGroup)
+    copyBox(op, b.offset(target, row / layout::kGroup * boxBytes()),
+            b.add(slot, page ? row % page : row),
+            registers(op.getPages())[page ? row / page : 0], full);
 }
 
-void WgmmaEmitter::copyRest(FillOp op, Value target) {
+/// Eight keys from `row` of the tile on, for a producer: zeros or dense rows
+/// for those that the page does not hold.
+void WgmmaEmitter::copyPartBox(FillOp op, Value target, Value row, Value page) {
   layout::CopyShape shape = layout::shareCopies(
-      layout::kWarpgroup, dim * 2 / layout::kChunk, keyTile);
-  bool dense = plan.getBlockKind() == BlockKind::Dense;
+      layout::kWarpgroup, dim * 2 / layout::kChunk, layout::kGroup);
   Value producer = b.add(thread, -mma.threads());
   Value chunk = b.rem(producer, shape.chunksPerRow);
   Value bytes = b.extend(b.shiftLeft(chunk, 4));
-  Value firstRow = b.div(producer, shape.chunksPerRow);
   Value firstKey = b.mul(single(op.getTile()), keyTile);
-  auto copy = [&](Value row, ValueRange) {
-    Value key = b.add(firstKey, row);
-    Value pageId = plan.getPaging().getPage() ? lookupPage(key) : b.i32(0);
-    Value address = block->keyAddress(b, op.getPlane(), pageId, key);
-    if (dense) {
-      Value own = block->denseAddress(b, op.getPlane(), key);
-      Value paged = b.is(Lane::Predicate::slt, key, block->context);
-      address = b.select(paged, address, own);
+  auto copy = [&] {
+    for (int64_t j = 0; j < shape.count(); ++j) {
+      Value within =
+          b.add(b.div(producer, shape.chunksPerRow), j * shape.step());
+      Value at = b.add(row, within);
+      Value key = b.add(firstKey, at);
+      Value address = block->keyAddress(b, op.getPlane(), page, key);
+      if (plan.getBlockKind() == BlockKind::Dense) {
+        Value own = block->denseAddress(b, op.getPlane(), key);
+        Value paged = b.is(Lane::Predicate::slt, key, block->context);
+        address = b.select(paged, address, own);
+      }
+      b.copyAsync(b.offset(target, panelByte(at, chunk)),
+                  b.global(b.add(address, bytes)), block->keyIsHeld(b, key));
     }
-    b.copyAsync(b.offset(target, panelByte(row, chunk)),
-                b.global(b.add(address, bytes)), block->keyIsHeld(b, key));
-    return Registers();
-  };
-  auto all = [&] {
-    b.loop(firstRow, b.i32(keyTile), b.i32(shape.step()), {}, copy);
   };
   if (shape.threads == layout::kWarpgroup)
-    all();
+    copy();
   else
-    b.when(b.lessThan(producer, shape.threads), all);
+    b.when(b.lessThan(producer, shape.threads), copy);
+}
+
+void WgmmaEmitter::copyRest(FillOp op, Value target, Value full) {
+  int64_t page = plan.getPaging().getPage();
+  int64_t span = page ? std::min(page, keyTile) : keyTile;
+  Value firstKey = b.mul(single(op.getTile()), keyTile);
+  Value slot = firstSlot(firstKey);
+  for (int64_t first = 0; first < keyTile; first += span) {
+    Value pageId = registers(op.getPages())[first / span];
+    b.loop(b.i32(0), b.i32(span), b.i32(layout::kGroup), {},
+           [&](Value within, ValueRange) {
+             Value row = b.add(within, first);
+             auto box = [&] {
+               ptx("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
+                   "r,n,~{memory}", {full, b.i32(boxBytes())});
+               // Rows of a box follow one another in groups of that many bytes.
+               Value byte = b.mul(row, boxBytes() / layout::kGroup);
+               copyBox(op, b.offset(target, byte),
+                       b.add(slot, page ? within : row), pageId, full);
+             };
+             b.choose(
+                 areWhole(b.add(firstKey, row), layout::kGroup),
+                 [&] {
+                   b.when(isLeader(), box);
+                   return Registers();
+                 },
+                 [&] {
+                   copyPartBox(op, target, row, pageId);
+                   return Registers();
+                 });
+             return Registers();
+           });
+  }
 }
 
 void WgmmaEmitter::emitFill(FillOp op) {
@@ -192,7 +230,7 @@ void WgmmaEmitter::emitFill(FillOp op) {
       [&] {
         // The leader has found the slot empty; the others hear of it here.
         meetAt(kProducersMeet, layout::kWarpgroup);
-        copyRest(op, target);
+        copyRest(op, target, at.full);
         ptx("cp.async.wait_all;", "~{memory}", {});
         ptx("fence.proxy.async.shared::cta;", "~{memory}", {});
         meetAt(kProducersMeet, layout::kWarpgroup);

@@ -52,8 +52,16 @@ private:
   Value isLeader();
   /// Copies a tile through the tensor map, by one thread.
   void copyWhole(attn::FillOp op, Value target, Value full);
-  /// Copies a tile some rows of which are not held, by all producers.
-  void copyRest(attn::FillOp op, Value target);
+  /// Copies a tile some rows of which are not held: boxes of rows that are held
+  /// by one thread, the others by all producers.
+  void copyRest(attn::FillOp op, Value target, Value full);
+  void copyPartBox(attn::FillOp op, Value target, Value row, Value page);
+  /// Copies one box, whose first key is at slot `slot` of page `page`.
+  void copyBox(attn::FillOp op, Value target, Value slot, Value page,
+               Value full);
+  int64_t boxBytes() const;
+  /// The slot, in the first page of a tile, of its first key.
+  Value firstSlot(Value firstKey);
   /// Byte of a chunk in a tile (layout::panelByte).
   Value panelByte(Value row, Value chunk);
 
