@@ -77,7 +77,10 @@ BlockTeam::once(ImplicitLocOpBuilder &b,
     SmallVector<Value> found = body();
     count = found.size();
     assert(count <= kMost && "no room in the scratch");
-    // All lanes know the same and write it.
+    Value isLane0 = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread,
+                                          number(b, b.getLoc(), 0));
+    auto write = scf::IfOp::create(b, isLane0);
+    b.setInsertionPointToStart(write.thenBlock());
     for (auto [i, value] : llvm::enumerate(found))
       LLVM::StoreOp::create(b, value, place(i));
   }

@@ -152,68 +152,79 @@ void WgmmaEmitter::copyWhole(FillOp op, Value target, Value full) {
             registers(op.getPages())[page ? row / page : 0], full);
 }
 
-/// Eight keys from `row` of the tile on, for a producer: zeros or dense rows
-/// for those that the page does not hold.
-void WgmmaEmitter::copyPartBox(FillOp op, Value target, Value row, Value page) {
-  layout::CopyShape shape = layout::shareCopies(
-      layout::kWarpgroup, dim * 2 / layout::kChunk, layout::kGroup);
+/// Rows [first, first + rows) of a tile by the producers: zeros or dense rows
+/// for keys that the pages do not hold. All lie in page `page`, which is looked
+/// up for each of them if it is null.
+void WgmmaEmitter::copyRows(FillOp op, Value target, Value first, int64_t rows,
+                            Value page) {
+  layout::CopyShape shape =
+      layout::shareCopies(layout::kWarpgroup, dim * 2 / layout::kChunk, rows);
   Value producer = b.add(thread, -mma.threads());
   Value chunk = b.rem(producer, shape.chunksPerRow);
   Value bytes = b.extend(b.shiftLeft(chunk, 4));
   Value firstKey = b.mul(single(op.getTile()), keyTile);
-  auto copy = [&] {
-    for (int64_t j = 0; j < shape.count(); ++j) {
-      Value within =
-          b.add(b.div(producer, shape.chunksPerRow), j * shape.step());
-      Value at = b.add(row, within);
-      Value key = b.add(firstKey, at);
-      Value address = block->keyAddress(b, op.getPlane(), page, key);
-      if (plan.getBlockKind() == BlockKind::Dense) {
-        Value own = block->denseAddress(b, op.getPlane(), key);
-        Value paged = b.is(Lane::Predicate::slt, key, block->context);
-        address = b.select(paged, address, own);
-      }
-      b.copyAsync(b.offset(target, panelByte(at, chunk)),
-                  b.global(b.add(address, bytes)), block->keyIsHeld(b, key));
+  auto copy = [&](Value row) {
+    Value key = b.add(firstKey, row);
+    Value pageId = page ? page : lookupPage(key);
+    Value address = block->keyAddress(b, op.getPlane(), pageId, key);
+    if (plan.getBlockKind() == BlockKind::Dense) {
+      Value own = block->denseAddress(b, op.getPlane(), key);
+      Value paged = b.is(Lane::Predicate::slt, key, block->context);
+      address = b.select(paged, address, own);
     }
+    b.copyAsync(b.offset(target, panelByte(row, chunk)),
+                b.global(b.add(address, bytes)), block->keyIsHeld(b, key));
+  };
+  auto all = [&] {
+    Value start = b.add(first, b.div(producer, shape.chunksPerRow));
+    if (page) {
+      for (int64_t j = 0; j < shape.count(); ++j)
+        copy(b.add(start, j * shape.step()));
+      return;
+    }
+    b.loop(start, b.add(first, rows), b.i32(shape.step()), {},
+           [&](Value row, ValueRange) {
+             copy(row);
+             return Registers();
+           });
   };
   if (shape.threads == layout::kWarpgroup)
-    copy();
+    all();
   else
-    b.when(b.lessThan(producer, shape.threads), copy);
+    b.when(b.lessThan(producer, shape.threads), all);
 }
 
 void WgmmaEmitter::copyRest(FillOp op, Value target, Value full) {
   int64_t page = plan.getPaging().getPage();
-  int64_t span = page ? std::min(page, keyTile) : keyTile;
+  // Of small pages a tile has several, and producers no registers to number
+  // them by the row.
+  if (page && page < keyTile)
+    return copyRows(op, target, b.i32(0), keyTile, Value());
   Value firstKey = b.mul(single(op.getTile()), keyTile);
-  Value slot = firstSlot(firstKey);
-  for (int64_t first = 0; first < keyTile; first += span) {
-    Value pageId = registers(op.getPages())[first / span];
-    b.loop(b.i32(0), b.i32(span), b.i32(layout::kGroup), {},
-           [&](Value within, ValueRange) {
-             Value row = b.add(within, first);
-             auto box = [&] {
-               ptx("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
-                   "r,n,~{memory}", {full, b.i32(boxBytes())});
-               // Rows of a box follow one another in groups of that many bytes.
-               Value byte = b.mul(row, boxBytes() / layout::kGroup);
-               copyBox(op, b.offset(target, byte),
-                       b.add(slot, page ? within : row), pageId, full);
-             };
-             b.choose(
-                 areWhole(b.add(firstKey, row), layout::kGroup),
-                 [&] {
-                   b.when(isLeader(), box);
-                   return Registers();
-                 },
-                 [&] {
-                   copyPartBox(op, target, row, pageId);
-                   return Registers();
-                 });
-             return Registers();
-           });
-  }
+  Value firstSlotOfTile = firstSlot(firstKey);
+  Value pageId = registers(op.getPages())[0];
+  auto eachBox = [&](Value row, ValueRange) {
+    auto box = [&] {
+      ptx("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
+          "r,n,~{memory}", {full, b.i32(boxBytes())});
+      // Rows of a box follow one another in groups of that many bytes.
+      Value byte = b.mul(row, boxBytes() / layout::kGroup);
+      copyBox(op, b.offset(target, byte), b.add(firstSlotOfTile, row), pageId,
+              full);
+    };
+    b.choose(
+        areWhole(b.add(firstKey, row), layout::kGroup),
+        [&] {
+          b.when(isLeader(), box);
+          return Registers();
+        },
+        [&] {
+          copyRows(op, target, row, layout::kGroup, pageId);
+          return Registers();
+        });
+    return Registers();
+  };
+  b.loop(b.i32(0), b.i32(keyTile), b.i32(layout::kGroup), {}, eachBox);
 }
 
 void WgmmaEmitter::emitFill(FillOp op) {

@@ -55,7 +55,8 @@ private:
   /// Copies a tile some rows of which are not held: boxes of rows that are held
   /// by one thread, the others by all producers.
   void copyRest(attn::FillOp op, Value target, Value full);
-  void copyPartBox(attn::FillOp op, Value target, Value row, Value page);
+  void copyRows(attn::FillOp op, Value target, Value first, int64_t rows,
+                Value page);
   /// Copies one box, whose first key is at slot `slot` of page `page`.
   void copyBox(attn::FillOp op, Value target, Value slot, Value page,
                Value full);

@@ -32,7 +32,7 @@ attn.kernel @q16_verify heads<16 over 2, dim 256> tokens<8>
 // CHECK-LABEL: attn.kernel @q32_verify
 // SM80-SAME: key_tile 128 row_warps 1 row_tiles 2 key_warps 4 meet tile stages 2
 // SM86-SAME: key_tile 64 row_warps 2 row_tiles 1 key_warps 4 meet end stages 2
-// SM90-SAME: schedule<wgmma chip "sm_90a" key_tile 128 row_warps 4 row_tiles 1 key_warps 1 meet end stages 2
+// SM90-SAME: schedule<wgmma chip "sm_90a" key_tile 64 row_warps 4 row_tiles 1 key_warps 1 meet end stages 2
 attn.kernel @q32_verify heads<32 over 8, dim 128> tokens<8>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>
@@ -40,7 +40,7 @@ attn.kernel @q32_verify heads<32 over 8, dim 128> tokens<8>
 // CHECK-LABEL: attn.kernel @q64_verify
 // SM80-SAME: key_tile 128 row_warps 8 row_tiles 1 key_warps 1 meet end stages 2
 // SM86-SAME: key_tile 64 row_warps 8 row_tiles 1 key_warps 1 meet end stages 2
-// SM90-SAME: schedule<wgmma chip "sm_90a" key_tile 128 row_warps 8 row_tiles 1 key_warps 1 meet end stages 2
+// SM90-SAME: schedule<wgmma chip "sm_90a" key_tile 64 row_warps 8 row_tiles 1 key_warps 1 meet end stages 2
 attn.kernel @q64_verify heads<64 over 8, dim 128> tokens<16>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64>

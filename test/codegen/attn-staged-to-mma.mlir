@@ -88,17 +88,17 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // ZERO: %[[BYTES:.*]] = arith.select %[[LIVE]], %c16_i32, %c0_i32
 // ZERO: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg, %[[BYTES]]
 
-// The merge: eight groups of 16 threads. They find out from the lengths which
+// The merge: four groups of 16 threads. They find out from the lengths which
 // requests are divided, wait for the sweep before they read what it left, and
 // meet in shared memory, row after row.
 // CHECK-LABEL: llvm.func @small_merge
-// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 3 : i32, nvvm.reqntid = array<i32: 128>
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = {{[0-9]+}} : i32, nvvm.reqntid = array<i32: 64>
 // CHECK-COUNT-8: nvvm.redux.sync
 // CHECK-NOT: -> f32
 // CHECK: nvvm.griddepcontrol wait
 // CHECK: nvvm.read.ptx.sreg.ctaid.x
 // CHECK: scf.for
-// CHECK-COUNT-2: nvvm.barrier
+// CHECK-COUNT-4: nvvm.barrier
 // CHECK-NOT: nvvm.barrier
 
 // Keys of a dense block come from its own segment, past the context; only the

@@ -98,6 +98,8 @@ const WorkCase workCases[] = {
 
 KernelInfo infoOf(const WorkCase &test) {
   KernelInfo info = testInfo();
+  // Tiles of 64 KiB.
+  info.headDim = 16384 / info.keyTile;
   info.splitPolicy = test.policy;
   info.splitValue = test.value;
   info.kvHeads = test.kvHeads;
