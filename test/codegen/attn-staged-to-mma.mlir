@@ -92,7 +92,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // requests are divided, wait for the sweep before they read what it left, and
 // meet in shared memory, row after row.
 // CHECK-LABEL: llvm.func @small_merge
-// CHECK-SAME: nvvm.kernel, nvvm.minctasm = {{[0-9]+}} : i32, nvvm.reqntid = array<i32: 64>
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 7 : i32, nvvm.reqntid = array<i32: 64>
 // CHECK-COUNT-8: nvvm.redux.sync
 // CHECK-NOT: -> f32
 // CHECK: nvvm.griddepcontrol wait
