@@ -7,22 +7,16 @@ that runs out of time keeps what was finished.
 import json
 import os
 import subprocess
-import tempfile
 import time
 from typing import NamedTuple
 
 
 class Outcome(NamedTuple):
-    """The records that a program wrote; why there are no more of them, or
-    nothing if it ended well; and the last line of its error output."""
+    """The records that a program wrote, and why there are no more of them, or
+    nothing if it ended well."""
 
     records: list
     failure: str
-    said: str
-
-    def refuses(self, option):
-        """Whether the program does not know this option."""
-        return f"not expected: {option}" in self.said
 
 
 def read_finished(path):
@@ -51,23 +45,20 @@ class Session:
         command = [*command, f"--json={path}"]
         print("$", *command, flush=True)
         start = time.monotonic()
-        with tempfile.TemporaryFile("w+") as errors:
-            failure = self.wait(command, errors)
-            errors.seek(0)
-            text = errors.read()
-        print(text, end="")
+        failure = self.wait(command)
         ending = f", {failure}" if failure else ""
         print(f"{time.monotonic() - start:.1f} s{ending}\n", flush=True)
-        said = (text.strip().splitlines() or [""])[-1]
-        return Outcome(read_finished(path), failure, said)
+        return Outcome(read_finished(path), failure)
 
-    def wait(self, command, errors):
+    def wait(self, command):
         """Why the command did not end well, or nothing."""
         left = self.end - time.monotonic()
         if left < 1:
             return "NOT STARTED: time is up"
         try:
-            done = subprocess.run(command, stderr=errors, timeout=left)
+            done = subprocess.run(
+                command, stderr=subprocess.STDOUT, timeout=left
+            )
         except subprocess.TimeoutExpired:
             return "STOPPED: time is up"
         except OSError as error:

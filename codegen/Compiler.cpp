@@ -301,7 +301,6 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
     return info;
   MmaSchedule mma = readSchedule(schedule);
   info.tensorMaps = mma.wgmma;
-  info.mergesInSweep = mma.mergeInSweep;
   info.threads = mma.blockThreads();
   info.mergeThreads = mergeThreads(plan);
   info.sharedBytes = sharedLayout(plan, mma).bytes;

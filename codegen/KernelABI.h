@@ -184,9 +184,6 @@ struct KernelInfo {
   /// boxes of kBoxRows keys, all their elements in panels of kBoxColumns, with
   /// 128-byte swizzle.
   bool tensorMaps = false;
-  /// The sweep can merge by itself: launched cooperatively, with
-  /// KernelArgs::mergeBlocks 0.
-  bool mergesInSweep = false;
   /// Launch facts. Host kernels have one thread and no shared memory.
   int32_t threads = 1;
   int32_t mergeThreads = 1;

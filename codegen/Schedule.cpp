@@ -132,7 +132,6 @@ MmaSchedule tokentile::readSchedule(ScheduleAttr schedule) {
   s.rowBlocks = schedule.getRowBlocks();
   s.queryInRegisters = schedule.getQuery() == QueryPlace::Registers;
   s.wgmma = schedule.getLowering() == LoweringKind::Wgmma;
-  s.mergeInSweep = schedule.getMerge() == MergeKind::Sweep;
   return s;
 }
 
@@ -311,7 +310,7 @@ static bool isWellFormed(KernelOp spec, const MmaSchedule &s) {
            s.keyWarps == 1 && !s.meetAtTile && !s.queryInRegisters &&
            s.keyTile <= 128 && s.stages >= 2 && s.stages <= 8 &&
            s.warps() <= kMaxWarps;
-  if (s.mergeInSweep || s.warps() > kMaxWarps || s.rowTiles > kMaxRowTiles ||
+  if (s.warps() > kMaxWarps || s.rowTiles > kMaxRowTiles ||
       s.keyWarps > kMaxKeyWarps || s.keyTile % (16 * s.keyWarps) ||
       s.stages < 2)
     return false;

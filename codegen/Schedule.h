@@ -27,8 +27,6 @@ struct MmaSchedule {
   bool queryInRegisters = false;
   /// Products by wgmma: four row warps for each 64 rows, beside four that copy.
   bool wgmma = false;
-  /// The sweep can merge by itself, see attn.merge_rows.
-  bool mergeInSweep = false;
 
   /// Warps that multiply, and their threads.
   int64_t warps() const { return rowWarps * keyWarps; }

@@ -20,7 +20,6 @@ static ScheduleAttr toAttr(KernelOp spec, const MmaSchedule &s,
       s.keyWarps, s.meetAtTile ? MeetKind::Tile : MeetKind::End, s.stages,
       s.rowBlocks, maxSweeps,
       s.queryInRegisters ? QueryPlace::Registers : QueryPlace::Shared,
-      s.mergeInSweep ? MergeKind::Sweep : MergeKind::Kernel,
       spec.getScheduleOrDefault().getInvariant());
 }
 
@@ -63,7 +62,7 @@ static ScheduleAttr fixWgmma(KernelOp spec, const ChipFacts &chip) {
       given.getKeyTile() ? given.getKeyTile() : s.keyTile, given.getRowWarps(),
       given.getRowTiles(), given.getKeyWarps(), given.getMeet(),
       given.getStages(), given.getRowBlocks(), given.getMaxSweeps(),
-      given.getQuery(), given.getMerge(), /*invariant=*/true);
+      given.getQuery(), /*invariant=*/true);
 }
 
 /// Fixes what the order of summation depends on, by nothing but the dimension
@@ -92,7 +91,7 @@ static ScheduleAttr fixSummation(KernelOp spec, const ChipFacts &chip) {
         spec.getContext(), given.getLowering(), given.getChip(), way.keyTile,
         given.getRowWarps(), given.getRowTiles(), way.keyWarps, way.meet,
         given.getStages(), given.getRowBlocks(), given.getMaxSweeps(),
-        given.getQuery(), given.getMerge(), /*invariant=*/true);
+        given.getQuery(), /*invariant=*/true);
     spec.setScheduleAttr(chosen);
     if (mostRows(spec, chip) >= kRows)
       break;
@@ -146,7 +145,6 @@ static void
 forEachSchedule(KernelOp spec, MmaSchedule s,
                 llvm::function_ref<void(const MmaSchedule &)> visit) {
   ScheduleAttr given = spec.getScheduleOrDefault();
-  s.mergeInSweep = given.getMerge() == MergeKind::Sweep;
   int64_t rows = llvm::divideCeil(spec.getRows(), s.rowBlocks);
   SmallVector<bool> meets{false, true}, places{false, true};
   if (given.getMeet() != MeetKind::Auto)
@@ -185,7 +183,6 @@ static void forEachWgmma(KernelOp spec, int64_t rowBlocks,
   s.keyWarps = std::max<int64_t>(1, given.getKeyWarps());
   s.meetAtTile = given.getMeet() == MeetKind::Tile;
   s.queryInRegisters = given.getQuery() == QueryPlace::Registers;
-  s.mergeInSweep = given.getMerge() == MergeKind::Sweep;
   int64_t rows = llvm::divideCeil(spec.getRows(), s.rowBlocks);
   for (int64_t rowTiles : optionsOr(given.getRowTiles(), {1, 2})) {
     s.rowTiles = rowTiles;
@@ -240,9 +237,7 @@ static void refuseAll(KernelOp spec, int64_t rowBlocks, const ChipFacts &chip) {
                << ", row_tiles " << given.getRowTiles() << ", key_warps "
                << given.getKeyWarps() << ", meet "
                << stringifyMeetKind(given.getMeet()) << ", stages "
-               << given.getStages() << ", merge "
-               << stringifyMergeKind(given.getMerge())
-               << " (0 is open) and split size "
+               << given.getStages() << " (0 is open) and split size "
                << spec.getSplitOrDefault().getValue();
 }
 
@@ -255,7 +250,7 @@ static ScheduleAttr selectGpu(KernelOp spec, const ChipFacts &chip) {
   // Up to one row tile mma was faster in every cell that was measured on an
   // H200: wgmma pads to 64 rows.
   if (given.getLowering() == LoweringKind::Auto &&
-      given.getMerge() != MergeKind::Sweep && spec.getRows() <= layout::kRows)
+      spec.getRows() <= layout::kRows)
     tryWgmma = false;
   if (tryWgmma) {
     // As few sweeps as there can be.
@@ -296,10 +291,10 @@ static ScheduleAttr selectHost(KernelOp spec, const ChipFacts &chip) {
                  << " keys is not a multiple of key_tile " << keyTile;
     return {};
   }
-  return ScheduleAttr::get(
-      context, LoweringKind::Host, StringAttr::get(context, chip.name), keyTile,
-      0, 0, 0, MeetKind::Auto, 0, rowBlocks, maxSweeps, QueryPlace::Auto,
-      MergeKind::Auto, given.getInvariant());
+  return ScheduleAttr::get(context, LoweringKind::Host,
+                           StringAttr::get(context, chip.name), keyTile, 0, 0,
+                           0, MeetKind::Auto, 0, rowBlocks, maxSweeps,
+                           QueryPlace::Auto, given.getInvariant());
 }
 
 ScheduleAttr tokentile::selectSchedule(KernelOp spec, const ChipFacts &chip) {

@@ -313,8 +313,6 @@ void SweepBuilder::build() {
   inner = store.getElseBodyBuilder();
   StoreResultOp::create(inner, b.getLoc(), loop.getResult(0), loop.getResult(1),
                         loop.getResult(2), true);
-  if (plan.getScheduleOrDefault().getMerge() == MergeKind::Sweep)
-    MergeRowsOp::create(inner, b.getLoc());
 }
 
 /// Adds an empty program for `plan` and moves the builder into it.

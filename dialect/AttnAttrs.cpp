@@ -225,7 +225,7 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, LoweringKind lowering,
                                    int64_t keyWarps, MeetKind meet,
                                    int64_t stages, int64_t rowBlocks,
                                    int64_t maxSweeps, QueryPlace query,
-                                   MergeKind merge, bool invariant) {
+                                   bool invariant) {
   if (failed(verifyChip(emitError, lowering, chip)))
     return failure();
   std::pair<StringRef, int64_t> counts[] = {

@@ -210,11 +210,9 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     outputs of different keys, or at every `tile`, sharing probabilities and
     dividing the output's dimensions. `stages` tiles
     are in flight, and the query operand rests in `query` `shared` memory or
-    `registers`. A `kernel` of its own does the `merge`, or for one request the
-    `sweep`, if the device runs all of its blocks at once (wgmma). `row_blocks`
-    blocks share the rows; each reads the keys again, so more than one needs
-    `max_sweeps` to say so. With `invariant` a row's bits depend neither on the
-    number of query tokens nor on the batch.
+    `registers`. `row_blocks` blocks share the rows; each reads the keys again,
+    so more than one needs `max_sweeps` to say so. With `invariant` a row's bits
+    depend neither on the number of query tokens nor on the batch.
 
     Example: `schedule<mma chip "sm_90a" key_tile 64 stages 3>`
   }];
@@ -226,14 +224,13 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     Attn_Defaulted<Attn_MeetKind, "MeetKind::Auto">:$meet,
     Attn_Open:$stages, Attn_Open:$rowBlocks, Attn_Open:$maxSweeps,
     Attn_Defaulted<Attn_QueryPlace, "QueryPlace::Auto">:$query,
-    Attn_Defaulted<Attn_MergeKind, "MergeKind::Auto">:$merge,
     Attn_Flag:$invariant);
   let assemblyFormat = [{
     `<` $lowering (`chip` $chip^)? (`key_tile` $keyTile^)?
     (`row_warps` $rowWarps^)? (`row_tiles` $rowTiles^)?
     (`key_warps` $keyWarps^)? (`meet` $meet^)? (`stages` $stages^)?
     (`row_blocks` $rowBlocks^)? (`max_sweeps` $maxSweeps^)?
-    (`query` $query^)? (`merge` $merge^)? `` custom<Invariant>($invariant) `>`
+    (`query` $query^)? `` custom<Invariant>($invariant) `>`
   }];
   let genVerifyDecl = 1;
 }

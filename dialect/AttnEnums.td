@@ -80,10 +80,6 @@ def Attn_MeetKind : Attn_Enum<"MeetKind", "when key warps meet", [
   I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"End", 1, "end">,
   I32EnumCase<"Tile", 2, "tile">]>;
 
-def Attn_MergeKind : Attn_Enum<"MergeKind", "what merges partial results", [
-  I32EnumCase<"Auto", 0, "auto">, I32EnumCase<"Kernel", 1, "kernel">,
-  I32EnumCase<"Sweep", 2, "sweep">]>;
-
 def Attn_ProgramRole : Attn_Enum<"ProgramRole", "part of a kernel", [
   I32EnumCase<"Sweep", 0, "sweep">, I32EnumCase<"Merge", 1, "merge">]>;
 

@@ -217,7 +217,7 @@ ScheduleAttr KernelOp::getScheduleOrDefault() {
     return *schedule;
   return ScheduleAttr::get(getContext(), LoweringKind::Auto, StringAttr(), 0, 0,
                            0, 0, MeetKind::Auto, 0, 0, 0, QueryPlace::Auto,
-                           MergeKind::Auto, /*invariant=*/false);
+                           /*invariant=*/false);
 }
 
 int64_t KernelOp::getSlotStride(StorageAttr storage, int64_t dim) {

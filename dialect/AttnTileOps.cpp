@@ -40,13 +40,6 @@ LogicalResult MergePartialsOp::verify() {
   return verifyPartial(getOperation(), getMax(), getSum(), getOutput());
 }
 
-LogicalResult MergeRowsOp::verify() {
-  if (getOperation()->getParentOfType<ProgramOp>().getRole() !=
-      ProgramRole::Sweep) // C82
-    return emitOpError() << "expected a program of role sweep, got merge";
-  return success();
-}
-
 LogicalResult ItemOp::verifyRegions() {
   Type i32 = IntegerType::get(getContext(), 32);
   SmallVector<Type> facts(5, i32);

@@ -256,25 +256,6 @@ def Attn_MergePartialsOp : Attn_ProgramPart<"merge_partials"> {
   let hasVerifier = 1;
 }
 
-def Attn_MergeRowsOp : Attn_ProgramPart<"merge_rows"> {
-  let summary = "merges this part's share of the rows, if the sweep is to";
-  let description = [{
-    Stands behind the store of a partial result. In a launch that has a merge
-    program it does nothing. In a launch without one all blocks run at once: it
-    waits for the partial results of all parts, and then merges and stores rows
-    `part`, `part + parts`, ... of the block as the merge program would, with
-    the same bits.
-
-    Example:
-
-    ```mlir
-    attn.merge_rows
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
-
 def Attn_AddSinkOp : Attn_ProgramPart<"add_sink", [
     Pure, AllTypesMatch<["max", "newMax"]>, AllTypesMatch<["sum", "newSum"]>,
     AllTypesMatch<["output", "result"]>]> {

@@ -51,7 +51,7 @@ Status CudaDevice::readFacts() {
       !status.ok())
     return status;
   int major = 0, minor = 0, multiprocessors = 0, shared = 0, l2 = 0;
-  int sharedPerSm = 0, cooperative = 0;
+  int sharedPerSm = 0;
   const std::pair<int, int *> attributes[] = {
       {attributeCapabilityMajor, &major},
       {attributeCapabilityMinor, &minor},
@@ -59,7 +59,6 @@ Status CudaDevice::readFacts() {
       {attributeSharedBytesOptin, &shared},
       {attributeSharedBytesPerSm, &sharedPerSm},
       {attributeL2Bytes, &l2},
-      {attributeCooperativeLaunch, &cooperative},
   };
   for (auto [attribute, value] : attributes)
     if (Status status = cudaDriver.check(
@@ -74,7 +73,6 @@ Status CudaDevice::readFacts() {
   deviceFacts.sharedBytesPerBlock = shared;
   deviceFacts.sharedBytesPerSm = sharedPerSm;
   deviceFacts.l2Bytes = l2;
-  deviceFacts.cooperative = cooperative && cudaDriver.cuLaunchKernelEx;
   return Status();
 }
 

@@ -34,7 +34,6 @@ constexpr int attributeMultiprocessors = 16;
 constexpr int attributeL2Bytes = 38;
 constexpr int attributeCapabilityMajor = 75;
 constexpr int attributeCapabilityMinor = 76;
-constexpr int attributeCooperativeLaunch = 95;
 constexpr int attributeSharedBytesOptin = 97;
 constexpr int attributeSharedBytesPerSm = 81;
 
@@ -49,7 +48,6 @@ constexpr int jitErrorLogBufferBytes = 6;
 constexpr unsigned streamNonBlocking = 1;
 constexpr int captureThreadLocal = 1;
 constexpr unsigned hostAllocPortable = 1;
-constexpr int launchCooperative = 2;
 constexpr int launchProgrammaticStreamSerialization = 6;
 
 struct CUlaunchAttribute {
@@ -57,7 +55,6 @@ struct CUlaunchAttribute {
   char padding[4];
   union {
     char bytes[64];
-    int cooperative;
     int programmaticStreamSerializationAllowed;
     unsigned long long alignment;
   } value;

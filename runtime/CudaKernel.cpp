@@ -84,8 +84,6 @@ enum class LaunchMode {
   /// It may start before its predecessor on the stream has ended (programmatic
   /// dependent launch), and must itself wait for it with griddepcontrol.wait.
   Overlapping,
-  /// All of its blocks run at once, or it is refused.
-  Cooperative,
 };
 
 /// The one place that launches.
@@ -98,13 +96,8 @@ Status launchFunction(const Driver &driver, CUfunction function, Extent grid,
                             block.z, sharedBytes, stream, params, nullptr),
                         "cuLaunchKernel");
   CUlaunchAttribute attribute = {};
-  if (mode == LaunchMode::Cooperative) {
-    attribute.id = launchCooperative;
-    attribute.value.cooperative = 1;
-  } else {
-    attribute.id = launchProgrammaticStreamSerialization;
-    attribute.value.programmaticStreamSerializationAllowed = 1;
-  }
+  attribute.id = launchProgrammaticStreamSerialization;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
   CUlaunchConfig config = {};
   config.gridDimX = grid.x;
   config.gridDimY = grid.y;
@@ -144,16 +137,14 @@ private:
     // The driver reads these before the launch returns, as many as the kernel
     // has parameters.
     void *params[] = {const_cast<KernelArgs *>(&args), &maps[0], &maps[1]};
-    LaunchMode mode =
-        plan.work.cooperative ? LaunchMode::Cooperative : LaunchMode::Plain;
     if (Status status = launchFunction(
             owner.driver(), sweep, plan.sweepGrid, {info().threads, 1, 1},
-            info().sharedBytes, handle, params, mode);
+            info().sharedBytes, handle, params, LaunchMode::Plain);
         !status.ok() || !merge)
       return status;
     // From sm_90 on the merge contains griddepcontrol.wait.
-    mode = chipNumber(info().chip) >= 90 ? LaunchMode::Overlapping
-                                         : LaunchMode::Plain;
+    LaunchMode mode = chipNumber(info().chip) >= 90 ? LaunchMode::Overlapping
+                                                    : LaunchMode::Plain;
     return launchFunction(owner.driver(), this->merge, plan.mergeGrid,
                           {info().mergeThreads, 1, 1}, plan.mergeSharedBytes,
                           handle, params, mode);

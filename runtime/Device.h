@@ -48,8 +48,6 @@ struct DeviceFacts {
   int32_t sharedBytesPerSm = 0;
   /// Bytes of the L2 cache, 0 if unknown.
   int64_t l2Bytes = 0;
-  /// Kernels can be launched cooperatively: all blocks run at once.
-  bool cooperative = false;
 };
 
 /// Where a Buffer lies. Pinned memory is host memory that a device copies from

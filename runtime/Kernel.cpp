@@ -144,7 +144,7 @@ static int32_t countPieces(int64_t units) {
 }
 
 WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
-                             int32_t multiprocessors, bool cooperative) {
+                             int32_t multiprocessors) {
   WorkPlan work;
   work.slots = multiprocessors;
   if (info.splitPolicy == SplitPolicy::Count)
@@ -156,10 +156,7 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   auto [items, partials] = countItems(info, bounds, work.slots);
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;
-  work.cooperative = cooperative && info.mergesInSweep && work.merges() &&
-                     bounds.batch == 1 &&
-                     items * info.kvHeads * info.rowBlocks <= multiprocessors;
-  if (work.merges() && !work.cooperative) {
+  if (work.merges()) {
     int64_t rows = int64_t(info.rows) * info.kvHeads;
     int64_t most = mergeBlocksPerMultiprocessor * int64_t(multiprocessors);
     work.mergeBlocks =
@@ -220,7 +217,7 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   plan.kernel = &kernel;
   plan.bounds = bounds;
   const DeviceFacts &facts = kernel.device().facts();
-  plan.work = planWork(info, bounds, facts.multiprocessors, facts.cooperative);
+  plan.work = planWork(info, bounds, facts.multiprocessors);
   if (plan.work.items > maxGrid / heads)
     return outOfRange("batch * parts", plan.work.items, maxGrid / heads);
   // A part's first tile is tiles * part / parts in 32 bits.
@@ -231,11 +228,8 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   plan.sweepGrid = {int32_t(plan.work.items * heads), 1, 1};
   if (!plan.work.merges())
     return plan;
-  if (plan.work.mergeBlocks > 0) {
-    plan.mergeGrid = {plan.work.mergeBlocks, 1, 1};
-    plan.mergeSharedBytes =
-        spreadMergeBytes(info, plan.work.mergeBlocks, facts);
-  }
+  plan.mergeGrid = {plan.work.mergeBlocks, 1, 1};
+  plan.mergeSharedBytes = spreadMergeBytes(info, plan.work.mergeBlocks, facts);
   if (Status status = checkWorkspace(info, plan.work.partials); !status.ok())
     return status;
   Workspace workspace = workspaceOf(info, plan.work.partials);

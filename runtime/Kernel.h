@@ -78,19 +78,15 @@ struct WorkPlan {
   int64_t partials = 0;
   /// Blocks of the merge kernel, 0 without one.
   int32_t mergeBlocks = 0;
-  /// There is no merge kernel: all blocks of the sweep run at once and merge by
-  /// themselves. So it is for one request whose parts fit the device.
-  bool cooperative = false;
 
   bool merges() const { return partials > 0; }
 };
 
 /// The work of launches within `bounds` on a device of so many
-/// multiprocessors, each of which holds a block; `cooperative` if it launches
-/// cooperatively.
+/// multiprocessors, each of which holds a block.
 /// REQUIRES: bounds.batch > 0 and bounds.keys > 0.
 WorkPlan planWork(const KernelInfo &info, const Bounds &bounds,
-                  int32_t multiprocessors, bool cooperative);
+                  int32_t multiprocessors);
 
 /// How one kernel is launched within given bounds. A plain value; the kernel
 /// must outlive it.

@@ -76,7 +76,6 @@ void visitFields(Info &info, Visit visit) {
   visit("splitPolicy", info.splitPolicy);
   visit("splitValue", info.splitValue);
   visit("tensorMaps", info.tensorMaps);
-  visit("mergesInSweep", info.mergesInSweep);
   visit("threads", info.threads);
   visit("mergeThreads", info.mergeThreads);
   visit("sharedBytes", info.sharedBytes);

@@ -8,7 +8,6 @@ cells.json lists what ninfer-bench is run for, the most telling first. Of a run:
   tokens    query tokens, each of which is a cell
   peers     there if recorded peers know the cells: true, or the workload, batch
             and context that they have in bench/results/h200-peers.csv
-  optional  there if a program may not know the last option: then it is skipped
   bars      what is said about which tokens; see below
 
 A bar holds if the figure is at most `must`; `aim` is only reported, and without
@@ -26,8 +25,7 @@ import comparison
 import records
 from tables import table
 
-MET, MISSED = "met", "MISSED"
-NOT_MEASURED, SKIPPED = "NOT MEASURED", "skipped"
+MET, MISSED, NOT_MEASURED = "met", "MISSED", "NOT MEASURED"
 
 
 class Floor(NamedTuple):
@@ -146,12 +144,9 @@ def holds(bar, value):
 
 
 def rows_of_cell(results, run, tokens):
-    outcome = results.outcomes[run["name"]]
     record = results.record(run["name"], tokens)
     if record is None:
-        option = run["options"].split()[-1]
-        skips = run.get("optional") and outcome.refuses(option)
-        return [Row(run["name"], tokens, SKIPPED if skips else NOT_MEASURED)]
+        return [Row(run["name"], tokens, NOT_MEASURED)]
     ratio = results.ratio(run, record)
     row = Row(
         run["name"],
@@ -219,14 +214,6 @@ def named(title, rows):
     return f"{title} ({len(cells)}): {'; '.join(cells)}.\n" if cells else ""
 
 
-def skipped_text(results, rows):
-    """The skipped runs, each with what the program said."""
-    names = dict.fromkeys(row.run for row in rows if row.verdict == SKIPPED)
-    return "".join(
-        f"Skipped: {name}: {results.outcomes[name].said}\n" for name in names
-    )
-
-
 HEAD = (
     "cell", "us", "floor", "figure", "", "must", "aim", "best paged peer",
     "over peer", "",
@@ -238,9 +225,8 @@ def report(results, is_judged):
     problems are not judged: then only cells that are not there count."""
     rows = judge(results)
     if not is_judged:
-        keep = (NOT_MEASURED, SKIPPED)
         rows = [
-            row if row.us is None and row.verdict in keep
+            row if row.us is None
             else row._replace(verdict="", must=None, aim=None)
             for row in rows
         ]  # fmt: skip
@@ -260,7 +246,6 @@ def report(results, is_judged):
     aimed = sum(row.aim is not None for row in rows)
     text += f"{len(met)} bars met, {aims} of {aimed} aims met.\n"
     text += named("Missed", missed) + named("Not measured", missing)
-    text += skipped_text(results, rows)
     ratios = [row.ratio for row in rows if row.ratio]
     peers = comparison.verdict_of(ratios, [])
     if ratios:

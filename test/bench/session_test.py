@@ -20,7 +20,7 @@ with open(path, "w") as file:
     file.write('{"a": 1}\\n{"a": 2}\\n{"a"')
 if sys.argv[1] == "wait":
     time.sleep(60)
-sys.exit("error: not expected: --odd=1; see --help")
+sys.exit(1)
 """
 
 
@@ -36,13 +36,11 @@ class Sessions(unittest.TestCase):
             outcome = session.run(command, "a.jsonl")
         return outcome, told.getvalue()
 
-    def test_a_failure_keeps_finished_lines_and_what_was_said(self):
+    def test_a_failure_keeps_finished_lines(self):
         session = Session(self.folder, 60)
         outcome, told = self.run_writer(session, "fail")
         self.assertEqual(outcome.records, [{"a": 1}, {"a": 2}])
         self.assertEqual(outcome.failure, "FAILED with status 1")
-        self.assertTrue(outcome.refuses("--odd=1"))
-        self.assertFalse(outcome.refuses("--even"))
         self.assertIn("s, FAILED with status 1", told)
 
     def test_time_ends_a_program_and_then_starts_none(self):

@@ -45,8 +45,8 @@ BARS = [
 ]
 
 
-def outcome(*lines, failure="", said=""):
-    return Outcome(list(lines), failure, said)
+def outcome(*lines, failure=""):
+    return Outcome(list(lines), failure)
 
 
 def judge(runs, outcomes, recorded=PEERS):
@@ -87,21 +87,6 @@ class Verdicts(unittest.TestCase):
         _, text, passes = judge([run(bars=BARS)], {"q24 4K": stopped})
         self.assertFalse(passes)
         self.assertIn("Not measured (1): q24 4K W=16.", text)
-
-    def test_only_an_optional_run_is_skipped_and_only_if_refused(self):
-        one = run(options="--model=a --merge=sweep", tokens=[1], optional=True)
-        said = "error: The following argument was not expected: --merge=sweep"
-        for text, optional, verdict, passed in (
-            (said, True, "skipped", True),
-            (said, False, "NOT MEASURED", False),
-            ("error: out of memory", True, "NOT MEASURED", False),
-        ):
-            outcomes = {"q24 4K": outcome(failure="FAILED", said=text)}
-            tried = one | {"optional": optional}
-            rows, report, passes = judge([tried], outcomes)
-            self.assertEqual(rows[0].verdict, verdict)
-            self.assertEqual(passes, passed)
-            self.assertEqual(f"Skipped: q24 4K: {said}" in report, passed)
 
     def test_a_run_over_another(self):
         base = run("base", [8, 16])

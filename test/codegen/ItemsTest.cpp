@@ -162,7 +162,7 @@ Division ItemsTest::divide(const std::vector<int32_t> &tiles, int64_t bound,
   int64_t longest = *std::max_element(tiles.begin(), tiles.end());
   Bounds bounds{int32_t(tiles.size()),
                 int32_t(std::max<int64_t>({longest, bound, 1}) * info.keyTile)};
-  work = planWork(info, bounds, multiprocessors, /*cooperative=*/false);
+  work = planWork(info, bounds, multiprocessors);
   std::vector<Item> out(std::max<int64_t>(work.items, bounds.batch) + 1,
                         Item{-7, -7, -7, -7, -7, -7});
   KernelArgs args = {};

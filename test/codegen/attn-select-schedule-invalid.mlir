@@ -10,35 +10,35 @@ attn.kernel @two_sweeps heads<24 over 4, dim 256> tokens<32>
 // -----
 
 // A block has at most sixteen warps.
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 0, row_warps 17, row_tiles 0, key_warps 0, meet auto, stages 0, merge auto (0 is open) and split size 0}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 0, row_warps 17, row_tiles 0, key_warps 0, meet auto, stages 0 (0 is open) and split size 0}}
 attn.kernel @row_warps heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> schedule<mma row_warps 17>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 32 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 0, row_warps 1, row_tiles 1, key_warps 0, meet auto, stages 0, merge auto (0 is open) and split size 0}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 32 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 0, row_warps 1, row_tiles 1, key_warps 0, meet auto, stages 0 (0 is open) and split size 0}}
 attn.kernel @few_rows heads<32 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> schedule<mma row_warps 1 row_tiles 1>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 0, row_warps 0, row_tiles 0, key_warps 0, meet auto, stages 1, merge auto (0 is open) and split size 0}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 0, row_warps 0, row_tiles 0, key_warps 0, meet auto, stages 1 (0 is open) and split size 0}}
 attn.kernel @one_stage heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> schedule<mma stages 1>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 96 rows of 'heads' dim 256 in 101376 bytes of shared memory, given lowering mma, key_tile 64, row_warps 0, row_tiles 0, key_warps 0, meet auto, stages 0, merge auto (0 is open) and split size 0}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 96 rows of 'heads' dim 256 in 101376 bytes of shared memory, given lowering mma, key_tile 64, row_warps 0, row_tiles 0, key_warps 0, meet auto, stages 0 (0 is open) and split size 0}}
 attn.kernel @shared_memory heads<24 over 4, dim 256> tokens<16>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> schedule<mma key_tile 64>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 32, row_warps 0, row_tiles 0, key_warps 4, meet auto, stages 0, merge auto (0 is open) and split size 0}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 32, row_warps 0, row_tiles 0, key_warps 4, meet auto, stages 0 (0 is open) and split size 0}}
 attn.kernel @key_warps heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> schedule<mma key_tile 32 key_warps 4>
@@ -46,14 +46,14 @@ attn.kernel @key_warps heads<4 over 2, dim 64> tokens<2>
 // -----
 
 // Shared probabilities are swizzled over rows of 64 keys.
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 32, row_warps 0, row_tiles 0, key_warps 2, meet tile, stages 0, merge auto (0 is open) and split size 0}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering mma, key_tile 32, row_warps 0, row_tiles 0, key_warps 2, meet tile, stages 0 (0 is open) and split size 0}}
 attn.kernel @meet_tile heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> schedule<mma key_tile 32 key_warps 2 meet tile>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering auto, key_tile 0, row_warps 0, row_tiles 0, key_warps 0, meet auto, stages 0, merge auto (0 is open) and split size 24}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering auto, key_tile 0, row_warps 0, row_tiles 0, key_warps 0, meet auto, stages 0 (0 is open) and split size 24}}
 attn.kernel @split_size heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> split<keys of 24>

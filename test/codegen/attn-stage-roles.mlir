@@ -8,7 +8,7 @@
 attn.kernel @wide heads<32 over 4, dim 256> tokens<16>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 32>
-    schedule<wgmma chip "sm_90a" key_tile 64 row_warps 8 row_tiles 1 key_warps 1 stages 2 query shared merge sweep>
+    schedule<wgmma chip "sm_90a" key_tile 64 row_warps 8 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: attn.program @wide_sweep
 // CHECK: %[[QUERY:.*]] = attn.alloc_shared at 0 : <1 of tensor<128x256xbf16, #attn.shared<swizzle 8 panel 64>>>
 // CHECK-NEXT: %[[KEYS:.*]] = attn.alloc_shared at 65536 : <2 of tensor<64x256xbf16, #attn.shared<swizzle 8 panel 64>>>
@@ -47,8 +47,6 @@ attn.kernel @wide heads<32 over 4, dim 256> tokens<16>
 // CHECK-NEXT: %[[V:.*]] = attn.view %[[VALUES]][%[[SLOT]]]
 // CHECK-NEXT: attn.accumulate {{.*}}, %[[V]]
 // CHECK-NEXT: attn.release %[[FULLV]][%[[TURN]]]
-// A partial result is stored, and then merged if all blocks run at once.
 // CHECK: attn.store_result
 // CHECK: attn.store_result {{.*}} partial
-// CHECK-NEXT: attn.merge_rows
 // CHECK-NOT: attn.barrier

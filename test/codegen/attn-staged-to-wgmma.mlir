@@ -7,7 +7,6 @@
 // RUN: FileCheck %s --check-prefix=SCORES < %t
 // RUN: FileCheck %s --check-prefix=OUTPUT < %t
 // RUN: FileCheck %s --check-prefix=COPY < %t
-// RUN: FileCheck %s --check-prefix=MERGE < %t
 
 // 128 rows, two consumer warpgroups; tiles of 32 keys of two pages.
 attn.kernel @wide heads<32 over 4, dim 256> tokens<16>
@@ -76,16 +75,3 @@ attn.kernel @wide heads<32 over 4, dim 256> tokens<16>
 // OUTPUT-NOT: m64n256k16
 // OUTPUT: wgmma.commit_group.sync.aligned
 // OUTPUT: wgmma.wait_group.sync.aligned 0
-
-// A sweep that merges by itself waits for all blocks at the driver's barrier,
-// between two meetings of the consumers.
-attn.kernel @merging heads<32 over 4, dim 256> tokens<8>
-    sees<prefix all, suffix causal> keys<bf16> values<bf16>
-    paging<page_major page 64>
-    schedule<wgmma chip "sm_90a" key_tile 64 row_warps 4 row_tiles 1 key_warps 1 stages 2 query shared merge sweep>
-// MERGE-LABEL: llvm.func @merging_sweep
-// MERGE: bar.sync $0, $1
-// MERGE: atom.add.release.gpu.u32 before, [words+4], $0
-// MERGE-SAME: ld.acquire.gpu.u32 now, [words+4]
-// MERGE: bar.sync $0, $1
-// MERGE: scf.for

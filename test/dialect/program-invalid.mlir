@@ -52,18 +52,3 @@ attn.program @p role<sweep> of @k {
   %m, %l, %o = attn.merge_partials
       : tensor<1xf32>, tensor<1xf32>, tensor<1x128xf32>
 }
-
-// -----
-
-// C82: a merge has no part of its own.
-attn.kernel @k heads<8 over 4, dim 128>
-    tokens<4>
-    sees<prefix all, suffix causal>
-    keys<bf16>
-    values<bf16>
-    paging<page_major page 64>
-
-attn.program @p role<merge> of @k {
-  // expected-error@+1 {{'attn.merge_rows' op expected a program of role sweep, got merge}}
-  attn.merge_rows
-}

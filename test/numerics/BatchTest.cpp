@@ -75,8 +75,7 @@ public:
   /// Runs over changed arguments.
   void run(KernelArgs args) {
     WorkPlan work =
-        planWork(kernel.info, {args.batch, args.maxKeys}, multiprocessors,
-                 /*cooperative=*/false);
+        planWork(kernel.info, {args.batch, args.maxKeys}, multiprocessors);
     args.items = work.items;
     args.slots = work.slots;
     args.mergeBlocks = work.mergeBlocks;

@@ -89,8 +89,7 @@ llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   KernelArgs args = problem.getHostArgs();
   if (adjust)
     adjust(args);
-  WorkPlan work = planWork(info, {args.batch, args.maxKeys}, multiprocessors,
-                           /*cooperative=*/false);
+  WorkPlan work = planWork(info, {args.batch, args.maxKeys}, multiprocessors);
   outcome.items = args.items = work.items;
   args.slots = work.slots;
   args.mergeBlocks = work.mergeBlocks;

@@ -151,8 +151,7 @@ TEST_P(OffsetsPast32Bits, OnTheHost) {
   ASSERT_TRUE(kernel.ok()) << kernel.status().toString();
   KernelArgs args = problem->getHostArgs();
   pool->adjust(args);
-  WorkPlan work = planWork(kernel->info, {args.batch, args.maxKeys}, 4,
-                           /*cooperative=*/false);
+  WorkPlan work = planWork(kernel->info, {args.batch, args.maxKeys}, 4);
   args.items = work.items;
   args.slots = work.slots;
   args.mergeBlocks = work.mergeBlocks;

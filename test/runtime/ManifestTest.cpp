@@ -28,7 +28,7 @@ KernelInfo fullInfo() {
   info.columns = Columns::Packed;
   info.denseBlock = info.positionsGiven = true;
   info.lengthsTotal = info.logSumExp = info.sink = true;
-  info.tensorMaps = info.mergesInSweep = true;
+  info.tensorMaps = true;
   info.ring = 2112;
   info.window = 2048;
   info.rowBlocks = 2;
@@ -102,7 +102,6 @@ TEST(KernelInfoJson, RoundTrip) {
   EXPECT_TRUE(read->logSumExp);
   EXPECT_TRUE(read->sink);
   EXPECT_TRUE(read->tensorMaps);
-  EXPECT_TRUE(read->mergesInSweep);
   EXPECT_EQ(read->ring, 2112);
 }
 

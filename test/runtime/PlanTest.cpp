@@ -120,8 +120,7 @@ KernelInfo countedParts(int32_t parts) {
 TEST(PlanWork, Table) {
   for (const WorkCase &test : workCases) {
     SCOPED_TRACE(test.what);
-    WorkPlan work = planWork(infoOf(test), test.bounds, test.multiprocessors,
-                             /*cooperative=*/false);
+    WorkPlan work = planWork(infoOf(test), test.bounds, test.multiprocessors);
     EXPECT_EQ(work.items, test.items);
     EXPECT_EQ(work.slots, test.slots);
     EXPECT_EQ(work.partials, test.partials);
@@ -132,38 +131,10 @@ TEST(PlanWork, Table) {
 TEST(PlanWork, BlocksOfTheMerge) {
   KernelInfo info = countedParts(3);
   // A row of each kv head; of a batch no more than multiprocessors work on.
-  EXPECT_EQ(planWork(info, {1, 100}, 132, /*cooperative=*/false).mergeBlocks,
-            12 * 2);
-  EXPECT_EQ(planWork(info, {4, 100}, 132, /*cooperative=*/false).mergeBlocks,
-            12 * 2 * 4);
-  EXPECT_EQ(planWork(info, {400, 100}, 132, /*cooperative=*/false).mergeBlocks,
-            8 * 132);
-  EXPECT_EQ(planWork(countedParts(1), {4, 100}, 132, /*cooperative=*/false)
-                .mergeBlocks,
-            0);
-}
-
-TEST(PlanWork, OneRequestMergesInItsSweepWhereAllBlocksRunAtOnce) {
-  KernelInfo info = testInfo();
-  EXPECT_FALSE(planWork(info, {1, 6400}, 132, true).cooperative)
-      << "the kernel cannot";
-  info.mergesInSweep = true;
-  EXPECT_FALSE(planWork(info, {1, 6400}, 132, false).cooperative)
-      << "the device cannot";
-  WorkPlan work = planWork(info, {1, 6400}, 132, true);
-  EXPECT_TRUE(work.cooperative);
-  EXPECT_TRUE(work.merges());
-  EXPECT_EQ(work.mergeBlocks, 0);
-  EXPECT_FALSE(planWork(info, {2, 6400}, 132, true).cooperative)
-      << "parts of a batch may not all run at once";
-  EXPECT_FALSE(planWork(info, {1, 1}, 132, true).cooperative)
-      << "nothing to merge";
-  // More parts than the device has multiprocessors.
-  info.splitPolicy = SplitPolicy::Keys;
-  info.splitValue = 32;
-  work = planWork(info, {1, 6400}, 132, true);
-  EXPECT_FALSE(work.cooperative);
-  EXPECT_GT(work.mergeBlocks, 0);
+  EXPECT_EQ(planWork(info, {1, 100}, 132).mergeBlocks, 12 * 2);
+  EXPECT_EQ(planWork(info, {4, 100}, 132).mergeBlocks, 12 * 2 * 4);
+  EXPECT_EQ(planWork(info, {400, 100}, 132).mergeBlocks, 8 * 132);
+  EXPECT_EQ(planWork(countedParts(1), {4, 100}, 132).mergeBlocks, 0);
 }
 
 TEST(Plan, OnePartNeedsNoWorkspace) {

@@ -37,7 +37,6 @@ struct FrontOptions {
   std::string block;
   std::string split;
   std::string lowering;
-  std::string merge;
   int64_t keyTile = 0;
   int64_t stages = 0;
   int64_t rowWarps = 0;

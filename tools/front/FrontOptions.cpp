@@ -44,9 +44,6 @@ static void addSchedule(CLI::App &app, FrontOptions &options) {
   };
   add("--lowering", options.lowering,
       "auto (default), mma or, on sm_90a, wgmma");
-  add("--merge", options.merge,
-      "What merges partial results: auto (default), kernel or, with wgmma, "
-      "sweep");
   add("--key-tile", options.keyTile, "Keys of one tile");
   add("--stages", options.stages, "Tiles in flight");
   add("--row-warps", options.rowWarps, "Warps that divide the rows");

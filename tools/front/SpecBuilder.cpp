@@ -144,7 +144,6 @@ const char *shapingOption(const FrontOptions &options) {
       {"--block", !options.block.empty()},
       {"--split", !options.split.empty()},
       {"--lowering", !options.lowering.empty()},
-      {"--merge", !options.merge.empty()},
       {"--key-tile", options.keyTile != 0},
       {"--stages", options.stages != 0},
       {"--row-warps", options.rowWarps != 0},
@@ -214,8 +213,6 @@ StatusOr<std::string> tokentile::scheduleClause(const FrontOptions &options) {
   std::string lowering = orElse(options.lowering, "auto");
   if (!isOneOf(lowering, {"auto", "mma", "wgmma"}))
     return unknown("--lowering", lowering, "auto, mma and wgmma");
-  if (!isOneOf(orElse(options.merge, "auto"), {"auto", "kernel", "sweep"}))
-    return unknown("--merge", options.merge, "auto, kernel and sweep");
   std::string text;
   auto add = [&](const char *name, int64_t value) {
     if (value)
@@ -227,8 +224,6 @@ StatusOr<std::string> tokentile::scheduleClause(const FrontOptions &options) {
   add("stages", options.stages);
   add("row_blocks", options.rowBlocks);
   add("max_sweeps", options.maxSweeps);
-  if (!options.merge.empty())
-    text += " merge " + options.merge;
   if (text.empty() && lowering == "auto")
     return std::string();
   return "schedule<" + lowering + text + ">";

@@ -49,8 +49,8 @@ std::string tokentile::explain(const CompileResult &result,
                                const ExplainedLaunch &launch) {
   const KernelInfo &info = result.info;
   int32_t sms = multiprocessors(chip);
-  WorkPlan work = planWork(info, {launch.batch, launch.context + info.tokens},
-                           sms, /*cooperative=*/true);
+  WorkPlan work =
+      planWork(info, {launch.batch, launch.context + info.tokens}, sms);
   int64_t sweepBytes =
       launch.batch * visibleKeys(info, launch) * info.keyBytesPerToken();
   std::string text;

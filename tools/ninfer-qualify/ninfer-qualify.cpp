@@ -76,7 +76,7 @@ Status checkOptions(Options &options) {
                "with it");
   // How random specs are lowered may be chosen.
   FrontOptions chosen = options.front;
-  chosen.lowering = chosen.merge = "";
+  chosen.lowering = "";
   if (const char *option = kernelOption(chosen); option && options.random)
     return bad("--random makes specs of its own; " + std::string(option) +
                " does not go with it");
