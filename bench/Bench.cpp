@@ -81,21 +81,35 @@ StatusOr<Timing> Bench::timeLaunches(const Launches &launches) {
       samples);
 }
 
-StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
+StatusOr<BenchRecord> Bench::timeStep(const Shape &shape, int32_t chunk,
+                                      std::string mode, bool withMerge) {
   StatusOr<Workload *> tensors = workloadFor(shape);
   if (!tensors.ok())
     return tensors.status();
   Launches launches;
   BenchRecord record;
-  record.mode = chunk ? "chunks of " + std::to_string(chunk) : "one launch";
+  record.mode = std::move(mode);
   if (Status status = addStep(**tensors, shape, chunk, launches, record);
       !status.ok())
     return status;
+  if (!withMerge)
+    for (auto &[planned, args] : launches)
+      planned.work.mergeBlocks = 0;
   StatusOr<Timing> timing = timeLaunches(launches);
   if (!timing.ok())
     return timing.status();
   record.timing = *timing;
   return record;
+}
+
+StatusOr<BenchRecord> Bench::time(const Shape &shape, int32_t chunk) {
+  std::string mode =
+      chunk ? "chunks of " + std::to_string(chunk) : "one launch";
+  return timeStep(shape, chunk, mode, /*withMerge=*/true);
+}
+
+StatusOr<BenchRecord> Bench::timeSweep(const Shape &shape) {
+  return timeStep(shape, /*chunk=*/0, "sweep alone", /*withMerge=*/false);
 }
 
 StatusOr<BenchRecord> Bench::timeLayers(const Shape &shape, int32_t layers) {

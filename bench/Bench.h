@@ -18,7 +18,8 @@ struct BenchRecord {
   /// The kernel; of several launches the first one's.
   KernelInfo kernel;
   /// "one launch"; "chunks of C": as many launches as C goes into the tokens,
-  /// rounded up, each of which sweeps all keys; or "mean of N layers".
+  /// rounded up, each of which sweeps all keys; "sweep alone"; or "mean of N
+  /// layers".
   std::string mode;
   Shape shape;
   /// Times the keys are read in all.
@@ -46,6 +47,10 @@ public:
   /// many tokens; they are recorded in one graph, one behind another.
   StatusOr<BenchRecord> time(const Shape &shape, int32_t chunk);
 
+  /// Times one launch of all tokens without its merge: what it leaves are
+  /// partial results, good for nothing but their time.
+  StatusOr<BenchRecord> timeSweep(const Shape &shape);
+
   /// The mean of `layers` > 0 launches of all tokens, one behind another in one
   /// graph, each with keys of its own, as in the layers of a model.
   StatusOr<BenchRecord> timeLayers(const Shape &shape, int32_t layers);
@@ -59,6 +64,9 @@ private:
   /// Adds the launches of a step over `tensors`; fills `record` but for times.
   Status addStep(Workload &tensors, const Shape &shape, int32_t chunk,
                  Launches &launches, BenchRecord &record);
+  /// Times the launches of a step, with their merges or without.
+  StatusOr<BenchRecord> timeStep(const Shape &shape, int32_t chunk,
+                                 std::string mode, bool withMerge);
   StatusOr<Timing> timeLaunches(const Launches &launches);
   StatusOr<const Kernel *> kernelFor(int32_t tokens);
   StatusOr<Workload *> workloadFor(const Shape &shape);

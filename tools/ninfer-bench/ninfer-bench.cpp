@@ -26,6 +26,7 @@ struct Options {
   int samples = 31;
   std::string baseline;
   int32_t layers = 0;
+  bool sweepOnly = false;
   std::string json;
   bool noFloor = false;
 };
@@ -54,6 +55,17 @@ StatusOr<int32_t> readBaseline(const std::string &baseline) {
   if (!isNumber || std::stoi(digits) == 0)
     return bad("--baseline '" + baseline + "' is unknown; chunked:C works");
   return std::stoi(digits);
+}
+
+/// Refuses ways to time that do not go together.
+Status checkModes(const Options &options) {
+  if (options.layers && !options.baseline.empty())
+    return bad("--baseline does not go with --layers");
+  if (options.sweepOnly && !options.baseline.empty())
+    return bad("--baseline does not go with --sweep-only");
+  if (options.sweepOnly && options.layers)
+    return bad("--layers does not go with --sweep-only");
+  return Status();
 }
 
 /// Reads "A,BxN,...": a context, and one that N requests have.
@@ -102,8 +114,8 @@ StatusOr<Request> readOptions(Options &options) {
   if (options.layers < 0 || options.layers > 1024)
     return bad("--layers " + std::to_string(options.layers) +
                " does not fit; 1 to 1024 work");
-  if (options.layers && !options.baseline.empty())
-    return bad("--baseline does not go with --layers");
+  if (Status status = checkModes(options); !status.ok())
+    return status;
   if (options.tables.empty())
     options.tables = {"identity"};
   for (const std::string &name : options.tables) {
@@ -172,7 +184,7 @@ widthsOf(const Options &options, const Request &request, const Device &device) {
 
 /// Times one shape and hands each figure to `report` as soon as it is there.
 Status timeShape(Bench &bench, const Shape &shape, const Request &request,
-                 int32_t layers, bool withFloor,
+                 const Options &options, bool withFloor,
                  const std::function<Status(const BenchRecord &)> &report) {
   std::optional<Floor> floor;
   if (withFloor) {
@@ -186,7 +198,9 @@ Status timeShape(Bench &bench, const Shape &shape, const Request &request,
     chunks.push_back(request.chunk);
   for (int32_t chunk : chunks) {
     StatusOr<BenchRecord> record =
-        layers ? bench.timeLayers(shape, layers) : bench.time(shape, chunk);
+        options.layers      ? bench.timeLayers(shape, options.layers)
+        : options.sweepOnly ? bench.timeSweep(shape)
+                            : bench.time(shape, chunk);
     if (!record.ok())
       return record.status();
     record->floor = floor;
@@ -244,8 +258,8 @@ StatusOr<int> run(Options &options) {
         // The loads alone are those of one launch for requests of one length.
         bool withFloor = isCuda && !options.noFloor &&
                          request->ragged.empty() && !options.layers;
-        if (Status status = timeShape(bench, shape, *request, options.layers,
-                                      withFloor, report);
+        if (Status status =
+                timeShape(bench, shape, *request, options, withFloor, report);
             !status.ok())
           return status;
       }
@@ -281,6 +295,9 @@ int main(int argc, char **argv) {
   app.add_option("--layers", options.layers,
                  "Instead: the mean of so many launches back to back, each "
                  "with keys of its own");
+  app.add_flag("--sweep-only", options.sweepOnly,
+               "Instead: launches without their merge. Their results are "
+               "partial: for timing only");
   app.add_flag("--no-floor", options.noFloor, "Do not measure the loads alone");
   app.add_option("--json", options.json,
                  "File for the figures, one JSON object a line, each written "
