@@ -14,7 +14,8 @@ A bar holds if the figure is at most `must`; `aim` is only reported, and without
 `must` the figure is as well. `of` says what the figure is: the time in units of
 the "floor", the time in "us", "sweeps" over the keys, or the time over that of
 another run, there at `of_tokens` if they differ. With `rate` it is bytes per
-second over those of the other run, and has to be at least `must`.
+second over those of the other run, and has to be at least `must`. With `less`
+instead of `of` it is the microseconds more than those of the run named.
 """
 
 import os
@@ -31,6 +32,36 @@ MET, MISSED, NOT_MEASURED = "met", "MISSED", "NOT MEASURED"
 class Floor(NamedTuple):
     us: float
     source: str
+
+
+# Figures of a run by itself.
+FIGURES = ("floor", "us", "sweeps")
+
+
+def other_of(bar):
+    """The name of the run that a bar compares with, or None."""
+    name = bar.get("less") or bar["of"]
+    return None if name in FIGURES else name
+
+
+def quotient(one, other):
+    return one["time"]["median_us"] / other["time"]["median_us"]
+
+
+def rate(one, other):
+    return one["bytes"] / other["bytes"] / quotient(one, other)
+
+
+def difference(one, other):
+    """Times have three digits, and so has what is between them."""
+    return round(one["time"]["median_us"] - other["time"]["median_us"], 3)
+
+
+def comparison_of(bar):
+    """How the figure of two runs is called, and the function that it is."""
+    if "less" in bar:
+        return "us more than", difference
+    return ("bytes/s over", rate) if bar.get("rate") else ("over", quotient)
 
 
 class Row(NamedTuple):
@@ -117,24 +148,23 @@ class Results:
     def figure(self, run, record, bar):
         """What a bar is about, and its value or None."""
         us = record["time"]["median_us"]
+        if other_of(bar):
+            return self.compared(record, bar)
         if bar["of"] == "floor":
             floor = self.floor(run, record)
             return "over floor", us / floor.us if floor else None
         if bar["of"] == "us":
             return "us", us
-        if bar["of"] == "sweeps":
-            return "sweeps", record["sweeps"]
+        return "sweeps", record["sweeps"]
+
+    def compared(self, record, bar):
+        """The same of a bar that compares with another run."""
+        name = other_of(bar)
         tokens = bar.get("of_tokens", record["tokens"])
-        what = f"over {bar['of']} W={tokens}"
-        other = self.record(bar["of"], tokens)
-        if bar.get("rate"):
-            what = f"bytes/s {what}"
-        if other is None:
-            return what, None
-        value = us / other["time"]["median_us"]
-        if bar.get("rate"):
-            value = record["bytes"] / other["bytes"] / value
-        return what, value
+        what, measure = comparison_of(bar)
+        other = self.record(name, tokens)
+        value = None if other is None else measure(record, other)
+        return f"{what} {name} W={tokens}", value
 
 
 def holds(bar, value):

@@ -120,6 +120,22 @@ class Verdicts(unittest.TestCase):
             rows, _, _ = judge([base, run("ragged", [8], [bar])], outcomes)
             self.assertEqual(rows[1].verdict, verdict)
 
+    def test_a_time_that_is_more_than_that_of_another_run(self):
+        bar = {"less": "base", "tokens": [8], "must": 2.5}
+        over = run("over", [8], [bar])
+        for us, verdict in ((24.8, "met"), (24.801, "MISSED")):
+            outcomes = {
+                "over": outcome(record(8, us)),
+                "base": outcome(record(8, 22.3)),
+            }
+            rows, text, _ = judge([over, run("base", [8])], outcomes)
+            self.assertEqual(rows[0].verdict, verdict)
+        self.assertIn("| us more than base W=8 | 2.501 | 2.5 |", text)
+        outcomes["base"] = outcome()
+        rows, _, passes = judge([over], outcomes)
+        self.assertEqual(rows[0].verdict, "NOT MEASURED")
+        self.assertFalse(passes)
+
     def test_sweeps(self):
         bar = {"of": "sweeps", "tokens": [16], "must": 1}
         two = outcome(record(16, 10, sweeps=2))
@@ -155,14 +171,29 @@ class Cells(unittest.TestCase):
             self.assertTrue(("context" in one) != ("ragged" in one))
             for bar in one["bars"]:
                 self.assertLessEqual(set(bar["tokens"]), set(one["tokens"]))
-                if bar["of"] in ("floor", "us", "sweeps"):
+                other = verdicts.other_of(bar)
+                if other is None:
                     continue
                 others = [bar.get("of_tokens")] if "of_tokens" in bar else (
                     bar["tokens"]
                 )
-                self.assertLessEqual(
-                    set(others), set(runs[bar["of"]]["tokens"])
-                )
+                self.assertLessEqual(set(others), set(runs[other]["tokens"]))
+
+    def test_a_sweep_alone_is_of_the_same_problem(self):
+        runs = {one["name"]: one for one in RUNS}
+        pairs = [
+            (one, runs[bar["less"]])
+            for one in RUNS
+            for bar in one["bars"]
+            if "less" in bar
+        ]
+        self.assertEqual(len(pairs), 18)
+        for one, alone in pairs:
+            self.assertGreaterEqual(one["context"], 16384)
+            self.assertEqual(alone["context"], one["context"])
+            self.assertEqual(
+                alone["options"], f"{one['options']} --sweep-only --no-floor"
+            )
 
     def test_ragged_batches_have_the_recorded_keys(self):
         for one in RUNS:
