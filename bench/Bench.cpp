@@ -58,7 +58,7 @@ Status Bench::addStep(Workload &tensors, const Shape &shape, int32_t chunk,
     if (!workspace.ok())
       return workspace.status();
     args->workspace = *workspace;
-    args->workspaceBytes = planned->workspaceBytes;
+    args->workspaceBytes = planned->workspace.bytes;
     launches.push_back({*planned, *args});
     if (before == 0) {
       record.kernel = info;

@@ -220,8 +220,8 @@ StatusOr<LaunchArgs> Workload::args(const KernelInfo &info, int32_t before,
 }
 
 StatusOr<void *> Workload::workspace(const Plan &plan) {
-  if (int64_t(workspaceBuffer.size()) < plan.workspaceBytes) {
-    StatusOr<Buffer> made = device.allocate(size_t(plan.workspaceBytes));
+  if (int64_t(workspaceBuffer.size()) < plan.workspace.bytes) {
+    StatusOr<Buffer> made = device.allocate(size_t(plan.workspace.bytes));
     if (!made.ok())
       return made.status();
     // Recorded launches still hold the smaller one.

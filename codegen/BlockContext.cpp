@@ -3,6 +3,7 @@
 #include "codegen/BlockContext.h"
 
 #include "codegen/KernelABI.h"
+#include "codegen/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -34,7 +35,7 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
                            Value args, const LaneTeam &team,
                            unsigned globalSpace)
     : plan(program.getPlan()), shape(plan), loc(loc), program(program),
-      args(args), globalSpace(globalSpace) {
+      args(args), team(team), globalSpace(globalSpace) {
   if (plan.getQueryOrDefault().getPositions() == PositionsKind::Given)
     positions = field(b, ARG(positions), b.getI64Type());
   auto items = program.getBody().getOps<ItemOp>();
@@ -45,15 +46,21 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
   auto tiles = [this](ImplicitLocOpBuilder &b, Value request) {
     return tilesOf(b, factsOf(b, request));
   };
-  // A part's output and sums are written once and read once, in fp32, much of
-  // it in the cache; a tile is two planes of two bytes.
-  int64_t keyTile = plan.getScheduleOrDefault().getKeyTile();
-  int64_t partCost = llvm::divideCeil(shape.rowsPerBlock, 2 * keyTile);
+  auto parts = [this](ImplicitLocOpBuilder &b, Value request) -> RequestParts {
+    Value at = divisionAddress(b, request);
+    return {loadI32(b, at, constant(b, 0)), loadI32(b, at, constant(b, 1))};
+  };
+  // A part's output is written once and read once, two bytes an element, much
+  // of it in the cache; a tile is two planes of two bytes.
+  ScheduleAttr schedule = plan.getScheduleOrDefault();
+  int64_t partCost =
+      llvm::divideCeil(shape.rowsPerBlock, 4 * schedule.getKeyTile());
   auto yield = cast<YieldTilesOp>(item.getTiles().front().getTerminator());
   work = std::make_unique<WorkItems>(
-      team, tiles, field(b, ARG(batch), i32), field(b, ARG(items), i32),
+      team, tiles, parts, field(b, ARG(batch), i32), field(b, ARG(items), i32),
       field(b, ARG(slots), i32), plan.getHeads().getKv() * shape.rowBlocks,
-      partCost, /*fixed=*/bool(yield.getParts()));
+      isForGpu(plan) ? blocksPerSm(plan, readSchedule(schedule)) : 1, partCost,
+      /*fixed=*/bool(yield.getParts()));
 }
 
 Value BlockContext::findItem(OpBuilder &b, Value x) {
@@ -70,6 +77,9 @@ Value BlockContext::findItem(OpBuilder &b, Value x) {
   if (work) {
     ImplicitLocOpBuilder inner(loc, b);
     found = work->find(inner, number);
+    Value isFirst =
+        arith::CmpIOp::create(b, loc, CmpIPredicate::eq, head, constant(b, 0));
+    leaveDivision(b, isFirst, found);
   }
   setRequest(b, found);
   if (plan.getSees().getPrefix() != PrefixKind::All) {
@@ -83,35 +93,68 @@ Value BlockContext::findItem(OpBuilder &b, Value x) {
                                constant(b, 0));
 }
 
-Value BlockContext::countRows(OpBuilder &b) {
-  ImplicitLocOpBuilder inner(loc, b);
-  Value requests = field(b, ARG(batch), b.getI32Type());
-  if (work) {
-    work->divide(inner);
-    requests = work->divided();
-  }
-  return arith::MulIOp::create(
-      b, loc, requests, constant(b, shape.rows * plan.getHeads().getKv()));
+/// Leaves the division of a request to the merge, if there is one; by the first
+/// head's block of its first part.
+void BlockContext::leaveDivision(OpBuilder &b, Value isFirstHead,
+                                 const WorkItem &item) {
+  auto both = [&](Value l, Value r) -> Value {
+    return arith::AndIOp::create(b, loc, l, r);
+  };
+  Value list = field(b, ARG(divisions), b.getI64Type());
+  Value wanted =
+      arith::CmpIOp::create(b, loc, CmpIPredicate::ne, list, constant64(b, 0));
+  Value isFirstPart = arith::CmpIOp::create(b, loc, CmpIPredicate::eq,
+                                            item.part, constant(b, 0));
+  Value writes =
+      both(both(wanted, isFirstPart), both(isFirstHead, team.speaks(b, loc)));
+  auto branch = scf::IfOp::create(b, loc, writes, /*withElseRegion=*/false);
+  OpBuilder inner = branch.getThenBodyBuilder();
+  Value at = divisionAddress(inner, item.request);
+  LLVM::StoreOp::create(inner, loc, item.parts, pointer(inner, at));
+  at = arith::AddIOp::create(inner, loc, at, constant64(inner, 4));
+  LLVM::StoreOp::create(inner, loc, item.slot, pointer(inner, at));
 }
 
-Value BlockContext::findRow(OpBuilder &b, Value number) {
-  Value rows = constant(b, shape.rows);
+Value BlockContext::divisionAddress(OpBuilder &b, Value request) {
+  Value bytes =
+      arith::ShLIOp::create(b, loc, extend(b, request), constant64(b, 3));
+  return arith::AddIOp::create(b, loc, field(b, ARG(divisions), b.getI64Type()),
+                               bytes);
+}
+
+Value BlockContext::prepareMerge(OpBuilder &b) {
+  ImplicitLocOpBuilder inner(loc, b);
+  return work ? work->prepare(inner)
+              : Value(arith::ConstantIntOp::create(b, loc, 0, 1));
+}
+
+Value BlockContext::countUnits(OpBuilder &b, int64_t rows, bool several) {
+  unitRows = rows;
+  unitsOfSeveral = several;
+  int64_t units = llvm::divideCeil(shape.rows, unitRows);
+  return arith::MulIOp::create(b, loc, field(b, ARG(batch), b.getI32Type()),
+                               constant(b, units * plan.getHeads().getKv()));
+}
+
+Value BlockContext::findUnit(OpBuilder &b, Value number) {
+  Value units = constant(b, llvm::divideCeil(shape.rows, unitRows));
   Value heads = constant(b, plan.getHeads().getKv());
-  firstRow = arith::RemUIOp::create(b, loc, number, rows);
-  Value rest = arith::DivUIOp::create(b, loc, number, rows);
+  Value unit = arith::RemUIOp::create(b, loc, number, units);
+  firstRow = arith::MulIOp::create(b, loc, unit, constant(b, unitRows));
+  Value rest = arith::DivUIOp::create(b, loc, number, units);
   kvHead = arith::RemUIOp::create(b, loc, rest, heads);
   Value request = arith::DivUIOp::create(b, loc, rest, heads);
   WorkItem found{request, constant(b, 0), constant(b, 1), constant(b, 0)};
   if (work) {
     ImplicitLocOpBuilder inner(loc, b);
-    found = work->findDivided(inner, request);
+    found = work->findLeft(inner, request, unitsOfSeveral);
   }
   setRequest(b, found);
   return arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, parts,
                                constant(b, 1));
 }
 
-Value BlockContext::rowStride(OpBuilder &b) {
+Value BlockContext::unitStride(OpBuilder &b) {
   return field(b, ARG(mergeBlocks), b.getI32Type());
 }
 
@@ -388,25 +431,22 @@ Value BlockContext::slotIndex(OpBuilder &b, Value slot) {
 }
 
 Value BlockContext::partialAddress(OpBuilder &b, Value slot, Value row) {
-  // [slots, kvHeads, paddedRows, D] floats.
+  // [slots, kvHeads, paddedRows, D].
   Value index = arith::MulIOp::create(b, loc, slotIndex(b, slot),
                                       constant64(b, shape.paddedRows()));
   index = arith::AddIOp::create(b, loc, index, extend(b, row));
-  Value bytes = arith::MulIOp::create(b, loc, index,
-                                      constant64(b, plan.getValueDim() * 4));
+  Value bytes = arith::MulIOp::create(
+      b, loc, index, constant64(b, plan.getValueDim() * partialElementBytes()));
   return arith::AddIOp::create(
       b, loc, field(b, ARG(partialOutput), b.getI64Type()), bytes);
 }
 
-Value BlockContext::statsAddress(OpBuilder &b, Value slot, Value row,
-                                 int which) {
-  // [slots, kvHeads, 2, paddedRows] floats.
+Value BlockContext::statsAddress(OpBuilder &b, Value slot, Value row) {
+  // [slots, kvHeads, paddedRows, 4] floats.
   Value index = arith::MulIOp::create(b, loc, slotIndex(b, slot),
-                                      constant64(b, 2 * shape.paddedRows()));
+                                      constant64(b, shape.paddedRows()));
   index = arith::AddIOp::create(b, loc, index, extend(b, row));
-  index = arith::AddIOp::create(b, loc, index,
-                                constant64(b, which * shape.paddedRows()));
-  Value bytes = arith::ShLIOp::create(b, loc, index, constant64(b, 2));
+  Value bytes = arith::ShLIOp::create(b, loc, index, constant64(b, 4));
   return arith::AddIOp::create(
       b, loc, field(b, ARG(partialStats), b.getI64Type()), bytes);
 }

@@ -32,8 +32,8 @@ struct RowShape {
 };
 
 /// Emits the facts of one block. Sweeps call `findItem` first, merges
-/// `findRow`, at a point that dominates all later uses. Integers are i32 unless
-/// they are addresses or strides (i64, bytes).
+/// `findUnit`, at a point that dominates all later uses. Integers are i32
+/// unless they are addresses or strides (i64, bytes).
 class BlockContext {
 public:
   /// `args` points to a KernelArgs; `team` are the lanes that run the program;
@@ -46,21 +46,26 @@ public:
   /// block ends.
   mlir::Value findItem(mlir::OpBuilder &b, mlir::Value x);
 
-  /// Rows of the launch that a merge may have to write. Call once, before
-  /// `findRow`; reads lengths, but no partial result.
-  mlir::Value countRows(mlir::OpBuilder &b);
-  /// Gives a block row `number` of them. Returns i1: its request has several
-  /// parts. If not, the sweep has written the row.
-  mlir::Value findRow(mlir::OpBuilder &b, mlir::Value number);
-  /// Blocks that share the rows: block x has rows x, x + stride, ....
-  mlir::Value rowStride(mlir::OpBuilder &b);
+  /// For a merge, before it waits for the sweep; reads lengths only. Returns
+  /// i1: the launch has several requests, and the order in which parts are
+  /// added is free.
+  mlir::Value prepareMerge(mlir::OpBuilder &b);
+  /// Units of `rows` rows of a head that the merges of the launch share: block
+  /// x has units x, x + stride, .... Before `findUnit`. Without `several` the
+  /// launch has one request, or the plan fixes the parts, and `prepareMerge`
+  /// was called.
+  mlir::Value countUnits(mlir::OpBuilder &b, int64_t rows, bool several);
+  mlir::Value unitStride(mlir::OpBuilder &b);
+  /// Gives a block unit `number`, behind the wait. Returns i1: its request has
+  /// several parts. If not, the sweep has written its rows.
+  mlir::Value findUnit(mlir::OpBuilder &b, mlir::Value number);
 
   attn::KernelOp plan;
   RowShape shape;
 
   mlir::Value request;
   mlir::Value kvHead;
-  /// First row of the block within its kv head; the row itself for a merge.
+  /// First row of the block, or of a merge's unit, within its kv head.
   mlir::Value firstRow;
   /// Part of the request, of how many, and the slot of its partial result; for
   /// a merge the slot of part 0. Part p is at slot `slot + p - part`. With one
@@ -106,12 +111,14 @@ public:
   /// The sink of the row's head in units of log2, f32. Padding rows have one
   /// too.
   mlir::Value sinkOfRow(mlir::OpBuilder &b, mlir::Value row);
-  /// i64 address of a row's partial output, `dim` floats, at slot `slot`.
+  /// i64 address of a row's partial output, `dim` elements, at slot `slot`.
   mlir::Value partialAddress(mlir::OpBuilder &b, mlir::Value slot,
                              mlir::Value row);
-  /// i64 address of a row's maximum (which = 0) or sum (1) at slot `slot`.
+  /// i64 address of a row's four statistics at slot `slot`.
   mlir::Value statsAddress(mlir::OpBuilder &b, mlir::Value slot,
-                           mlir::Value row, int which);
+                           mlir::Value row);
+  /// Bytes of an element of a partial output.
+  int64_t partialElementBytes() const { return globalSpace == 1 ? 2 : 4; }
 
   //===--- Keys
   //------------------------------------------------------------===//
@@ -152,6 +159,9 @@ private:
   void emitPositions(mlir::OpBuilder &b, Facts &facts);
   RequestTiles tilesOf(mlir::OpBuilder &b, const Facts &facts);
   void setRequest(mlir::OpBuilder &b, const WorkItem &item);
+  void leaveDivision(mlir::OpBuilder &b, mlir::Value isFirstHead,
+                     const WorkItem &item);
+  mlir::Value divisionAddress(mlir::OpBuilder &b, mlir::Value request);
   void emitPools(mlir::OpBuilder &b);
   mlir::Value slotIndex(mlir::OpBuilder &b, mlir::Value slot);
   mlir::Value outputTokenBase(mlir::OpBuilder &b);
@@ -162,7 +172,11 @@ private:
   mlir::Location loc;
   attn::ProgramOp program;
   mlir::Value args;
+  const LaneTeam &team;
   unsigned globalSpace;
+  /// Rows of a merge's unit; the last one of a head may have less.
+  int64_t unitRows = 1;
+  bool unitsOfSeveral = false;
   /// Null if every request is one item.
   attn::ItemOp item;
   std::unique_ptr<WorkItems> work;

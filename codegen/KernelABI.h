@@ -59,12 +59,18 @@ struct KernelArgs {
   const int32_t *positions;
   /// `paging<contiguous>`: first key row of each request, [B + 1].
   const int32_t *keyOffsets;
-  /// Unnormalised partial outputs, float [slots of parts, kvHeads, paddedRows,
-  /// D]; null if there is no merge.
-  float *partialOutput;
-  /// Running maximum (in log2 units) and sum of each partial row, float
-  /// [slots of parts, kvHeads, 2, paddedRows]; null if there is no merge.
+  /// Unnormalised partial outputs [slots of parts, kvHeads, paddedRows, D] in
+  /// elements of KernelInfo::partialElementBytes: on the host float, on a GPU
+  /// fp16 that the row's factor multiplies, the dimensions in the order of
+  /// layout::partialPlace. Null if there is no merge.
+  void *partialOutput;
+  /// Of each partial row the running maximum (in log2 units), the sum, and on a
+  /// GPU the factor, float [slots of parts, kvHeads, paddedRows, 4]; null if
+  /// there is no merge.
   float *partialStats;
+  /// Parts of each request and the slot of its first, [B, 2], which the sweep
+  /// leaves for the merge; null if there is no merge.
+  int32_t *divisions;
   /// `sink`: the logit of each query head, [queryHeads].
   const float *sinks;
   int64_t queryTokenStride;
@@ -81,8 +87,8 @@ struct KernelArgs {
   /// a block for each of them, kv head and row block. What exceeds the parts
   /// that the lengths give rise to is idle.
   int32_t items;
-  /// Blocks that run at once; with a split of fixed count or size instead the
-  /// most parts of a request.
+  /// Multiprocessors, or with a split of fixed count or size the most parts of
+  /// a request.
   int32_t slots;
   /// Blocks of the merge, which share the rows to merge.
   int32_t mergeBlocks;
@@ -92,7 +98,7 @@ struct KernelArgs {
   /// Pages in the pool (a bound for copies that need one), 0 if unknown.
   int32_t poolPages;
 };
-static_assert(sizeof(KernelArgs) == 15 * 8 + 9 * 8 + 6 * 4,
+static_assert(sizeof(KernelArgs) == 16 * 8 + 9 * 8 + 6 * 4,
               "the parameter block has no padding");
 
 /// A host kernel: executes block x of the grid.
@@ -184,6 +190,8 @@ struct KernelInfo {
   /// boxes of kBoxRows keys, all their elements in panels of kBoxColumns, with
   /// 128-byte swizzle.
   bool tensorMaps = false;
+  /// Bytes of an element of partial outputs.
+  int32_t partialElementBytes = 4;
   /// Launch facts. Host kernels have one thread and no shared memory.
   int32_t threads = 1;
   int32_t mergeThreads = 1;

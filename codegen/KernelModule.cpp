@@ -81,9 +81,9 @@ static LogicalResult lower(ProgramOp program, gpu::GPUModuleOp module,
   Lane b(program.getLoc(), program.getContext());
   b.setInsertionPointToEnd(module.getBody());
   int64_t threads = sweep ? schedule.blockThreads() : mergeThreads(plan);
-  LLVM::LLVMFuncOp function =
-      declareKernel(b, program.getLoc(), program.getSymName(), threads,
-                    sweep ? 1 : mergesPerSm(plan), maps);
+  LLVM::LLVMFuncOp function = declareKernel(
+      b, program.getLoc(), program.getSymName(), threads,
+      sweep ? blocksPerSm(plan, schedule) : mergesPerSm(plan), maps);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   SweepParameters parameters;

@@ -23,6 +23,8 @@ public:
   virtual int64_t count() const { return 1; }
   /// This lane, from 0.
   virtual Value lane(OpBuilder &b, mlir::Location loc) const;
+  /// i1: this lane writes what the whole block knows.
+  virtual Value speaks(OpBuilder &b, mlir::Location loc) const;
   /// Over all lanes.
   virtual Value sum(OpBuilder &, mlir::Location, Value v) const { return v; }
   virtual Value largest(OpBuilder &, mlir::Location, Value v) const {
@@ -35,7 +37,7 @@ public:
     return v;
   }
   /// What `body` emits and returns, worked out by one team where several work
-  /// side by side and know the same.
+  /// side by side and want to know the same.
   virtual llvm::SmallVector<Value>
   once(mlir::ImplicitLocOpBuilder &,
        llvm::function_ref<llvm::SmallVector<Value>()> body) const {

@@ -56,6 +56,16 @@ constexpr Coordinate ldmatrixKeys(int64_t lane) {
   return {lane / 16 * 8 + lane % 8, lane / 8 % 2};
 }
 
+/// Columns of a partial output that the lanes of a quad store side by side, if
+/// a warp has so many.
+constexpr int64_t kPartialBlock = 32;
+
+/// Where column `column` of a block of `block` stands: a lane's pairs of
+/// columns follow one another, so that it stores them at one time.
+constexpr int64_t partialPlace(int64_t column, int64_t block) {
+  return column % 8 / 2 * (block / 4) + column / 8 * 2 + column % 2;
+}
+
 /// Byte of chunk `chunk` of row `row` in a shared tile of `rowBytes` per row.
 constexpr int64_t sharedByte(int64_t row, int64_t chunk, int64_t rowBytes,
                              int64_t swizzle) {

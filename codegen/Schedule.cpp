@@ -25,9 +25,13 @@ static constexpr int64_t kRegistersPerSm = 65536;
 static constexpr int64_t kMaxRegisters = 255;
 /// Registers of a thread that fragments leave to addresses and loop state, and
 /// what a dense block, a window or given positions add to them.
-static constexpr int64_t kOtherRegisters = 60;
+static constexpr int64_t kOtherRegisters = 59;
 static constexpr int64_t kAxisRegisters = 8;
 static constexpr int64_t kWgmmaOtherRegisters = 52;
+/// Shared memory of a multiprocessor that has wgmma, and what the driver takes
+/// of it for each block.
+static constexpr int64_t kHopperSharedPerSm = 228 * 1024;
+static constexpr int64_t kSharedOfBlock = 1024;
 /// Registers of a thread that copies: what it likes, what it gets along with,
 /// and that without any of those axes; and the most that setmaxnreg gives.
 static constexpr int64_t kMostProducerRegisters = 56;
@@ -267,13 +271,36 @@ static bool hasSmallPages(KernelOp spec) {
   return spec.getPaging().getPage() && spec.getPaging().getPage() < 64;
 }
 
+/// Registers of a thread that multiplies beside its fragments.
+static int64_t otherRegisters(KernelOp spec, const MmaSchedule &s) {
+  int64_t axes = costlyAxes(spec) * kAxisRegisters;
+  if (s.wgmma)
+    return kWgmmaOtherRegisters + axes;
+  // Here every thread copies.
+  return kOtherRegisters + axes + hasSmallPages(spec) * kAxisRegisters;
+}
+
+int64_t tokentile::blocksPerSm(KernelOp spec, const MmaSchedule &s) {
+  // Two warpgroups that copy and multiply have half of the registers.
+  constexpr int64_t threads = 2 * layout::kWarpgroup;
+  constexpr int64_t each = kRegistersPerSm / 2 / threads;
+  if (!s.wgmma || s.blockThreads() > threads ||
+      2 * (sharedLayout(spec, s).bytes + kSharedOfBlock) > kHopperSharedPerSm)
+    return 1;
+  int64_t consumers = 2 * each - kMostProducerRegisters;
+  int64_t needed = fragmentRegisters(spec, s) + otherRegisters(spec, s);
+  return needed <= consumers ? 2 : 1;
+}
+
 RoleRegisters tokentile::roleRegisters(KernelOp spec, const MmaSchedule &s) {
   // Each partition holds whole warps; registers come in units of eight.
   int64_t threads =
       llvm::alignTo(s.blockThreads(), kPartitions * layout::kWarp);
-  int64_t each = std::min(kMaxRegisters, kRegistersPerSm / threads / 8 * 8);
-  // Two warpgroups have all they can address.
-  if (!s.wgmma || threads <= 2 * layout::kWarpgroup)
+  int64_t blocks = blocksPerSm(spec, s);
+  int64_t each =
+      std::min(kMaxRegisters, kRegistersPerSm / blocks / threads / 8 * 8);
+  // Two warpgroups alone have all they can address.
+  if (!s.wgmma || (blocks == 1 && threads <= 2 * layout::kWarpgroup))
     return {each, each};
   int64_t least = costlyAxes(spec) || hasSmallPages(spec)
                       ? kGeneralProducerRegisters
@@ -287,15 +314,6 @@ RoleRegisters tokentile::roleRegisters(KernelOp spec, const MmaSchedule &s) {
   while (producers > least && consumers(producers) < needed)
     producers -= 8;
   return {producers, consumers(producers)};
-}
-
-/// Registers of a thread that multiplies beside its fragments.
-static int64_t otherRegisters(KernelOp spec, const MmaSchedule &s) {
-  int64_t axes = costlyAxes(spec) * kAxisRegisters;
-  if (s.wgmma)
-    return kWgmmaOtherRegisters + axes;
-  // Here every thread copies.
-  return kOtherRegisters + axes + hasSmallPages(spec) * kAxisRegisters;
 }
 
 bool tokentile::isSized(SplitAttr split) {

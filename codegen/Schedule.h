@@ -61,6 +61,11 @@ struct SharedLayout {
 };
 SharedLayout sharedLayout(attn::KernelOp spec, const MmaSchedule &schedule);
 
+/// Blocks of a sweep for which a multiprocessor has registers and shared
+/// memory: two of two warpgroups, so that one copies while the other begins or
+/// ends.
+int64_t blocksPerSm(attn::KernelOp spec, const MmaSchedule &schedule);
+
 /// Registers of a thread that copies and of one that multiplies; the same for
 /// mma, and for blocks so small that all threads have what they can address.
 struct RoleRegisters {

@@ -401,10 +401,12 @@ LogicalResult tokentile::host::lowerToFunction(ProgramOp program) {
   if (program.getRole() == ProgramRole::Sweep) {
     h.branch(ctx.findItem(h, x), emit);
   } else {
-    auto rows = scf::ForOp::create(h, x, ctx.countRows(h), ctx.rowStride(h));
+    auto rows = scf::ForOp::create(
+        h, x, ctx.countUnits(h, /*rows=*/1, /*several=*/true),
+        ctx.unitStride(h));
     OpBuilder::InsertionGuard guard(h);
     h.setInsertionPoint(rows.getBody()->getTerminator());
-    h.branch(ctx.findRow(h, rows.getInductionVar()), emit);
+    h.branch(ctx.findUnit(h, rows.getInductionVar()), emit);
   }
   if (failed(result))
     return failure();

@@ -102,10 +102,9 @@ void Emitter::storePartial(const Result &t) {
     Value row = rowOf(index);
     Value statistics[] = {h.load(t.max, zero, index),
                           h.load(t.sum, zero, index)};
+    Value stats = ctx.pointer(h, ctx.statsAddress(h, ctx.slot, row));
     for (int which : {0, 1})
-      h.storeFloats(statistics[which],
-                    ctx.pointer(h, ctx.statsAddress(h, ctx.slot, row, which)),
-                    zero);
+      h.storeFloats(statistics[which], stats, h.i64(which));
     Value some = h.compare(CmpFPredicate::UNE, statistics[1], h.f32(0));
     h.branch(some, [&] {
       Value pointer = ctx.pointer(h, ctx.partialAddress(h, ctx.slot, row));
@@ -123,8 +122,8 @@ void Emitter::mergePartials(const Result &t) {
     return arith::AddIOp::create(h, ctx.slot, h.toI32(part));
   };
   auto statistic = [&](Value part, Value row, int which) {
-    Value at = ctx.pointer(h, ctx.statsAddress(h, slotOf(part), row, which));
-    return h.loadFloats(at, zero, 1);
+    Value at = ctx.pointer(h, ctx.statsAddress(h, slotOf(part), row));
+    return h.loadFloats(at, h.i64(which), 1);
   };
   h.fill(t.output, h.f32(0));
   h.loop(t.output.rows, 1, [&](Value index) {

@@ -16,8 +16,9 @@ static constexpr int64_t kShares = 32;
 static constexpr int64_t kMostParts = 256;
 /// What an item costs beside its tiles, and a merge, in tiles.
 static constexpr int64_t kItemCost = 1, kMergeCost = 2;
-/// n / s = n * ceil(2^kShift / s) / 2^kShift for n * s < 2^kShift.
-static constexpr int64_t kShift = 36;
+/// n / s = n * ceil(2^kShift / s) / 2^kShift for n * s < 2^kShift, so that a
+/// request has 2^15 tiles at most.
+static constexpr int64_t kShift = 31;
 /// Requests of one lane's neighbours that are looked at together.
 static constexpr int64_t kUnroll = 8;
 
@@ -87,20 +88,16 @@ struct Scalars {
   }
 
   Value reciprocal(Value share) {
-    Type i64 = b.getI64Type();
-    Value wide = arith::ExtUIOp::create(b, i64, share);
-    auto wideNumber = [&](int64_t value) -> Value {
-      return arith::ConstantIntOp::create(b, value, 64);
-    };
     Value quotient =
-        arith::DivUIOp::create(b, wideNumber((int64_t(1) << kShift) - 1), wide);
-    return arith::AddIOp::create(b, quotient, wideNumber(1));
+        arith::DivUIOp::create(b, number((int64_t(1) << kShift) - 1), share);
+    return add(quotient, 1);
   }
   /// Parts of at most `share` tiles that `tiles` make; none make none.
   Value partsOf(Value tiles, Value share, Value reciprocal) {
     Type i64 = b.getI64Type();
     Value up = arith::ExtUIOp::create(b, i64, add(add(tiles, share), -1));
-    Value product = arith::MulIOp::create(b, up, reciprocal);
+    Value wide = arith::ExtUIOp::create(b, i64, reciprocal);
+    Value product = arith::MulIOp::create(b, up, wide);
     Value shift = arith::ConstantIntOp::create(b, kShift, 64);
     return arith::TruncIOp::create(b, b.getI32Type(),
                                    arith::ShRUIOp::create(b, product, shift));
@@ -112,12 +109,15 @@ struct Scalars {
 Value LaneTeam::lane(OpBuilder &b, Location loc) const {
   return arith::ConstantIntOp::create(b, loc, 0, 32);
 }
+Value LaneTeam::speaks(OpBuilder &b, Location loc) const {
+  return arith::ConstantIntOp::create(b, loc, 1, 1);
+}
 Value LaneTeam::before(OpBuilder &b, Location loc, Value) const {
   return arith::ConstantIntOp::create(b, loc, 0, 32);
 }
 
 /// Tiles of `request`; 0 for one that the launch does not have.
-Value WorkItems::tilesIn(ImplicitLocOpBuilder &b, Value request) {
+Value WorkItems::tilesIn(Builder &b, Value request) {
   Scalars s{b};
   Value exists = s.is(Predicate::slt, request, batch);
   RequestTiles tiles = tilesOf(b, s.smaller(request, s.add(batch, -1)));
@@ -125,7 +125,7 @@ Value WorkItems::tilesIn(ImplicitLocOpBuilder &b, Value request) {
 }
 
 /// What a share of at most that many tiles a part makes of all requests.
-WorkItems::Division WorkItems::consider(ImplicitLocOpBuilder &b, Value share) {
+WorkItems::Division WorkItems::consider(Builder &b, Value share) {
   Scalars s{b};
   Division result;
   result.share = share;
@@ -157,32 +157,41 @@ WorkItems::Division WorkItems::consider(ImplicitLocOpBuilder &b, Value share) {
   return result;
 }
 
-/// Tiles' worth of time until the last block ends. That is when rounds of large
+/// Tiles' worth of time until the last block ends. That is when waves of large
 /// items do, or when all work does if it is even, whichever is later; but a
 /// large item that begins last begins before all else has ended, and is rarely
-/// a whole share. Small items fill gaps.
-Value WorkItems::costOf(ImplicitLocOpBuilder &b, const Division &d,
-                        Value tiles) {
+/// a whole share. Small items fill gaps. What makes more items than the launch
+/// has blocks for costs most; parts as long as the longest request never do.
+Value WorkItems::costOf(Builder &b, const Division &d, Value tiles) {
   Scalars s{b};
+  Value items = s.add(s.sub(batch, d.requests), d.parts);
+  Value suffices = s.is(Predicate::sle, items, this->items);
   Value any = s.is(Predicate::sgt, d.requests, s.number(0));
-  Value rounds = s.divUp(s.mul(s.add(d.parts, d.large), heads), slots);
   Value longest =
       s.add(s.add(d.share, kItemCost), s.ifThen(any, s.number(partCost)));
-  Value items = s.add(s.sub(batch, d.requests), d.parts);
+  // Blocks that share a multiprocessor take as many times as long.
+  Value blocks = s.mul(s.add(d.parts, d.large), heads);
+  Value wave = s.mul(slots, blocksPerSm);
+  Value full = s.div(blocks, wave), rest = s.sub(blocks, s.mul(full, wave));
+  Value lastWave = s.larger(longest, s.divUp(s.mul(longest, rest), slots));
+  Value some = s.is(Predicate::ne, rest, s.number(0));
+  Value waves =
+      s.add(s.mul(s.mul(longest, blocksPerSm), full), s.ifThen(some, lastWave));
   Value work = s.add(tiles, s.mul(items, kItemCost));
   work = s.add(work, s.mul(d.parts, partCost));
   Value even = s.divUp(s.mul(work, heads), slots);
   Value last = s.add(even, s.div(s.mul(longest, 2), s.number(3)));
-  Value cost = s.larger(s.smaller(s.mul(rounds, longest), last), even);
+  Value cost = s.larger(s.smaller(waves, last), even);
   cost = s.add(cost, s.ifThen(any, s.number(kMergeCost)));
   // They fill them the better, the smaller they are.
   Value small = s.sub(s.sub(batch, d.requests), d.large);
-  Value some = s.is(Predicate::sgt, small, s.number(0));
-  return s.add(cost, s.ifThen(some, s.shiftRight(d.share, 3)));
+  Value gaps = s.is(Predicate::sgt, small, s.number(0));
+  cost = s.add(cost, s.ifThen(gaps, s.shiftRight(d.share, 3)));
+  return s.select(suffices, cost, s.number(INT32_MAX));
 }
 
 /// The best of kShares shares of the longest request.
-WorkItems::Division WorkItems::choose(ImplicitLocOpBuilder &b) {
+WorkItems::Division WorkItems::choose(Builder &b) {
   Scalars s{b};
   Location loc = b.getLoc();
   Value zero = s.number(0), one = s.number(1);
@@ -194,11 +203,7 @@ WorkItems::Division WorkItems::choose(ImplicitLocOpBuilder &b) {
              });
   Value all = team.sum(b, loc, found[0]);
   Value most = team.largest(b, loc, found[1]);
-  // Rounding up gives each request one part more at most, so that the items
-  // suffice.
-  Value least = s.divUp(all, s.sub(items, batch));
-  least = s.larger(least, s.divUp(most, s.number(kMostParts)));
-  least = s.larger(least, one);
+  Value least = s.larger(s.divUp(most, s.number(kMostParts)), one);
   Value atOnce = s.div(slots, s.number(heads));
   Value range = s.add(s.larger(atOnce, s.number(kShares)), -1);
   auto shareOf = [&](Value candidate) {
@@ -206,7 +211,7 @@ WorkItems::Division WorkItems::choose(ImplicitLocOpBuilder &b) {
     return s.larger(least, s.divUp(most, s.add(parts, one)));
   };
   auto values = [](const Division &d) -> SmallVector<Value> {
-    return {d.share, d.parts, d.large, d.requests};
+    return {d.share, d.reciprocal, d.parts, d.large, d.requests};
   };
   SmallVector<Value> best;
   if (team.count() == kShares) {
@@ -222,11 +227,11 @@ WorkItems::Division WorkItems::choose(ImplicitLocOpBuilder &b) {
   } else {
     Value never = s.number(INT32_MAX);
     best =
-        s.loop(s.number(kShares), 1, {zero, zero, zero, zero, never},
+        s.loop(s.number(kShares), 1, {one, zero, zero, zero, zero, never},
                [&](Value candidate, ValueRange before) -> SmallVector<Value> {
                  Division mine = consider(b, shareOf(candidate));
                  Value cost = costOf(b, mine, all);
-                 Value wins = s.is(Predicate::slt, cost, before[4]);
+                 Value wins = s.is(Predicate::slt, cost, before[5]);
                  SmallVector<Value> next = values(mine);
                  next.push_back(cost);
                  for (auto [value, old] : llvm::zip(next, before))
@@ -234,14 +239,12 @@ WorkItems::Division WorkItems::choose(ImplicitLocOpBuilder &b) {
                  return next;
                });
   }
-  return {best[0], s.reciprocal(best[0]), best[1], best[2], best[3]};
+  return {best[0], best[1], best[2], best[3], best[4]};
 }
 
-/// Finds item `wanted` of all, or of the requests with several parts the one
-/// of that number. Items come in the order: parts of divided requests, other
-/// requests above half a share, the rest.
-WorkItem WorkItems::search(ImplicitLocOpBuilder &b, const Division &d,
-                           Value wanted, bool amongDivided) {
+/// Finds item `wanted`. Items come in the order: parts of divided requests,
+/// other requests above half a share, the rest.
+WorkItem WorkItems::search(Builder &b, const Division &d, Value wanted) {
   Scalars s{b};
   Location loc = b.getLoc();
   Value zero = s.number(0), one = s.number(1);
@@ -260,27 +263,18 @@ WorkItem WorkItems::search(ImplicitLocOpBuilder &b, const Division &d,
         Value parts = s.larger(s.partsOf(tiles, d.share, d.reciprocal), one);
         Value several = s.is(Predicate::sgt, parts, one);
         Value large = s.is(Predicate::sgt, s.add(tiles, tiles), d.share);
-        // Of requests with several parts the second count is their own number.
         Value word =
-            amongDivided
-                ? s.ifThen(several, s.add(parts, kLarge))
-                : s.select(several, parts,
-                           s.select(large, s.number(kLarge), s.number(kSmall)));
+            s.select(several, parts,
+                     s.select(large, s.number(kLarge), s.number(kSmall)));
         word = s.ifThen(exists, word);
         SmallVector<Value> before = unpack(team.before(b, loc, word));
         SmallVector<Value> all = unpack(team.sum(b, loc, word));
-        Value first = s.add(in[0], before[0]);
-        Value hit;
-        if (amongDivided) {
-          hit = s.both(several,
-                       s.is(Predicate::eq, s.add(in[1], before[1]), wanted));
-        } else {
-          Value largeAt = s.add(s.add(d.parts, in[1]), before[1]);
-          Value smallAt =
-              s.add(s.add(s.add(d.parts, d.large), in[2]), before[2]);
-          first = s.select(several, first, s.select(large, largeAt, smallAt));
-          hit = s.is(Predicate::ult, s.sub(wanted, first), parts);
-        }
+        Value dividedAt = s.add(in[0], before[0]);
+        Value largeAt = s.add(s.add(d.parts, in[1]), before[1]);
+        Value smallAt = s.add(s.add(s.add(d.parts, d.large), in[2]), before[2]);
+        Value first =
+            s.select(several, dividedAt, s.select(large, largeAt, smallAt));
+        Value hit = s.is(Predicate::ult, s.sub(wanted, first), parts);
         hit = s.both(hit, exists);
         return {s.add(in[0], all[0]),
                 s.add(in[1], all[1]),
@@ -293,13 +287,11 @@ WorkItem WorkItems::search(ImplicitLocOpBuilder &b, const Division &d,
   Value first = team.sum(b, loc, found[4]);
   Value parts = team.sum(b, loc, found[5]);
   Value request = s.larger(s.add(number, -1), zero);
-  if (amongDivided)
-    return {request, zero, parts, first};
   return {request, s.sub(wanted, first), parts, wanted};
 }
 
 /// The last parts come first: they may be the longest.
-WorkItem WorkItems::findFixed(ImplicitLocOpBuilder &b, Value x) {
+WorkItem WorkItems::findFixed(Builder &b, Value x) {
   Scalars s{b};
   Value request = s.rem(x, batch);
   Value parts = tilesOf(b, request).parts;
@@ -309,7 +301,7 @@ WorkItem WorkItems::findFixed(ImplicitLocOpBuilder &b, Value x) {
   return {request, part, s.select(idle, s.number(0), parts), slot};
 }
 
-WorkItem WorkItems::find(ImplicitLocOpBuilder &b, Value x) {
+WorkItem WorkItems::find(Builder &b, Value x) {
   if (fixed)
     return findFixed(b, x);
   Scalars s{b};
@@ -319,9 +311,7 @@ WorkItem WorkItems::find(ImplicitLocOpBuilder &b, Value x) {
   };
   SmallVector<Type> types(4, b.getI32Type());
   auto alone = [&]() -> SmallVector<Value> {
-    RequestTiles tiles = tilesOf(b, zero);
-    Value parts = s.smaller(s.sub(tiles.end, tiles.first), items);
-    parts = s.larger(parts, one);
+    Value parts = partsAlone(b);
     Value idle = s.is(Predicate::sge, x, parts);
     return {zero, x, s.select(idle, zero, parts), x};
   };
@@ -329,7 +319,9 @@ WorkItem WorkItems::find(ImplicitLocOpBuilder &b, Value x) {
     return s.choose(
         s.is(Predicate::eq, items, batch),
         [&]() -> SmallVector<Value> { return {x, zero, one, zero}; },
-        [&] { return list(search(b, choose(b), x, /*amongDivided=*/false)); },
+        [&] {
+          return team.once(b, [&] { return list(search(b, choose(b), x)); });
+        },
         types);
   };
   SmallVector<Value> item =
@@ -337,49 +329,32 @@ WorkItem WorkItems::find(ImplicitLocOpBuilder &b, Value x) {
   return {item[0], item[1], item[2], item[3]};
 }
 
-void WorkItems::divide(ImplicitLocOpBuilder &b) {
+/// Parts of the only request of a launch.
+Value WorkItems::partsAlone(Builder &b) {
   Scalars s{b};
-  if (fixed) {
-    dividedRequests = batch;
-    return;
-  }
-  Value one = s.number(1);
-  SmallVector<Type> types(2, b.getI32Type());
-  SmallVector<Value> found = s.choose(
-      s.is(Predicate::eq, batch, one),
-      [&]() -> SmallVector<Value> { return {one, one}; },
-      [&] {
-        return team.once(b, [&]() -> SmallVector<Value> {
-          Division d = choose(b);
-          return {d.share, d.requests};
-        });
-      },
-      types);
-  share = found[0];
-  dividedRequests = found[1];
+  RequestTiles tiles = tilesOf(b, s.number(0));
+  Value parts = s.smaller(s.sub(tiles.end, tiles.first), items);
+  return s.larger(parts, s.number(1));
 }
 
-WorkItem WorkItems::findDivided(ImplicitLocOpBuilder &b, Value j) {
+Value WorkItems::prepare(Builder &b) {
   Scalars s{b};
-  Value zero = s.number(0), one = s.number(1);
   if (fixed)
-    return {j, zero, tilesOf(b, j).parts, s.mul(j, slots)};
-  SmallVector<Type> types(4, b.getI32Type());
-  SmallVector<Value> item = s.choose(
-      s.is(Predicate::eq, batch, one),
-      [&]() -> SmallVector<Value> {
-        RequestTiles tiles = tilesOf(b, zero);
-        return {zero, zero, s.smaller(s.sub(tiles.end, tiles.first), items),
-                zero};
-      },
-      [&] {
-        return team.once(b, [&]() -> SmallVector<Value> {
-          // Computed here, not carried from row to row: registers are few.
-          Division division{share, s.reciprocal(share), zero, zero, zero};
-          WorkItem found = search(b, division, j, /*amongDivided=*/true);
-          return {found.request, zero, found.parts, found.slot};
-        });
-      },
-      types);
-  return {item[0], item[1], item[2], item[3]};
+    return arith::ConstantIntOp::create(b, 0, 1);
+  Value isAlone = s.is(Predicate::eq, batch, s.number(1));
+  alone = s.choose(
+      isAlone, [&]() -> SmallVector<Value> { return {partsAlone(b)}; },
+      [&]() -> SmallVector<Value> { return {s.number(0)}; }, b.getI32Type())[0];
+  return s.is(Predicate::ne, batch, s.number(1));
+}
+
+WorkItem WorkItems::findLeft(Builder &b, Value request, bool several) {
+  Scalars s{b};
+  Value zero = s.number(0);
+  if (fixed)
+    return {request, zero, tilesOf(b, request).parts, s.mul(request, slots)};
+  if (!several)
+    return {request, zero, alone, zero};
+  RequestParts left = partsOf(b, request);
+  return {request, zero, left.parts, left.slot};
 }

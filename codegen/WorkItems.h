@@ -31,55 +31,67 @@ struct WorkItem {
   mlir::Value request, part, parts, slot;
 };
 
+/// Parts of a request, and the slot of the first.
+struct RequestParts {
+  mlir::Value parts, slot;
+};
+
 class WorkItems {
 public:
+  using Builder = mlir::ImplicitLocOpBuilder;
   /// Emits the tiles of a request of the launch.
-  using TilesOf =
-      std::function<RequestTiles(mlir::ImplicitLocOpBuilder &, mlir::Value)>;
+  using TilesOf = std::function<RequestTiles(Builder &, mlir::Value)>;
+  /// Emits what the sweep has left of a request in KernelArgs::divisions.
+  using PartsOf = std::function<RequestParts(Builder &, mlir::Value)>;
 
   /// `batch`, `items` and `slots` are those of KernelArgs. An item has `heads`
-  /// blocks; `partCost` is what it costs to write a partial result and to read
-  /// it, in tiles. `fixed` plans say how many parts a request has.
-  WorkItems(const LaneTeam &team, TilesOf tilesOf, mlir::Value batch,
-            mlir::Value items, mlir::Value slots, int64_t heads,
-            int64_t partCost, bool fixed)
-      : team(team), tilesOf(std::move(tilesOf)), batch(batch), items(items),
-        slots(slots), heads(heads), partCost(partCost), fixed(fixed) {}
+  /// blocks, of which `blocksPerSm` share a multiprocessor; `partCost` is what
+  /// it costs to write a partial result and to read it, in tiles. `fixed` plans
+  /// say how many parts a request has.
+  WorkItems(const LaneTeam &team, TilesOf tilesOf, PartsOf partsOf,
+            mlir::Value batch, mlir::Value items, mlir::Value slots,
+            int64_t heads, int64_t blocksPerSm, int64_t partCost, bool fixed)
+      : team(team), tilesOf(std::move(tilesOf)), partsOf(std::move(partsOf)),
+        batch(batch), items(items), slots(slots), heads(heads),
+        blocksPerSm(blocksPerSm), partCost(partCost), fixed(fixed) {}
 
   /// The item of number `x` of a kv head.
-  WorkItem find(mlir::ImplicitLocOpBuilder &b, mlir::Value x);
+  WorkItem find(Builder &b, mlir::Value x);
 
-  /// Works out the division once, for `divided` and `findDivided`.
-  void divide(mlir::ImplicitLocOpBuilder &b);
-  /// Requests that may have several parts.
-  mlir::Value divided() const { return dividedRequests; }
-  /// The `j`-th of them, part 0. Behind `divide`.
-  WorkItem findDivided(mlir::ImplicitLocOpBuilder &b, mlir::Value j);
+  /// For a merge, before it waits for the sweep: finds out what lengths say.
+  /// Returns i1: the launch has several requests, and the order in which their
+  /// parts are added is free.
+  mlir::Value prepare(Builder &b);
+  /// Part 0 of a request: by what the sweep has left, behind the wait, if the
+  /// launch may have several, else by what `prepare` has found.
+  WorkItem findLeft(Builder &b, mlir::Value request, bool several);
 
 private:
   struct Division {
-    /// Most tiles of a part, and its reciprocal.
+    /// Most tiles of a part, and a factor that divides by it.
     mlir::Value share, reciprocal;
     /// Parts of requests with several; requests of one part above half a
     /// share; requests with several parts.
     mlir::Value parts, large, requests;
   };
 
-  mlir::Value tilesIn(mlir::ImplicitLocOpBuilder &b, mlir::Value request);
-  Division choose(mlir::ImplicitLocOpBuilder &b);
-  Division consider(mlir::ImplicitLocOpBuilder &b, mlir::Value share);
-  mlir::Value costOf(mlir::ImplicitLocOpBuilder &b, const Division &division,
-                     mlir::Value tiles);
-  WorkItem search(mlir::ImplicitLocOpBuilder &b, const Division &division,
-                  mlir::Value wanted, bool amongDivided);
-  WorkItem findFixed(mlir::ImplicitLocOpBuilder &b, mlir::Value x);
+  mlir::Value tilesIn(Builder &b, mlir::Value request);
+  Division choose(Builder &b);
+  Division consider(Builder &b, mlir::Value share);
+  mlir::Value costOf(Builder &b, const Division &division, mlir::Value tiles);
+  WorkItem search(Builder &b, const Division &division, mlir::Value wanted);
+  WorkItem findFixed(Builder &b, mlir::Value x);
+  mlir::Value partsAlone(Builder &b);
 
   const LaneTeam &team;
   TilesOf tilesOf;
+  PartsOf partsOf;
   mlir::Value batch, items, slots;
-  int64_t heads, partCost;
+  int64_t heads, blocksPerSm, partCost;
   bool fixed;
-  mlir::Value share, dividedRequests;
+  /// Of a plan that is not fixed: parts of the only request of a launch, else
+  /// 0.
+  mlir::Value alone;
 };
 
 } // namespace tokentile

@@ -20,21 +20,27 @@ constexpr int64_t maxGrid = std::numeric_limits<int32_t>::max();
 /// save.
 constexpr int64_t maxAutoParts = 256;
 /// Requests of a batch whose keys and values of one kv head are no more bytes
-/// than these are not worth a merge.
+/// than these are not worth a merge; nor these, where there is a whole request
+/// for each multiprocessor.
 constexpr int64_t maxWholeBytes = 256 * 1024;
+constexpr int64_t maxFullBytes = 768 * 1024;
 /// Tiles of a request, and of all kv heads of all, up to which a device can
 /// divide them: its quotients are exact, and its costs fit 32 bits.
-constexpr int64_t maxDividedTiles = int64_t(1) << 18;
+constexpr int64_t maxDividedTiles = int64_t(1) << 15;
 constexpr int64_t maxTilesInAll = int64_t(1) << 28;
-/// A batch is divided more finely than into one part for each block at a time,
-/// down to so many bytes on average and at most into so many rounds: more parts
-/// are more even, but where they are not needed their blocks are idle, and each
-/// round of those takes time.
+/// A batch has a part more for so many bytes on average, at least one for each
+/// block at a time and at most so many rounds of them: more parts are more
+/// even, but where they are not needed their blocks are idle.
 constexpr int64_t leastMeanBytes = 512 * 1024;
-constexpr int64_t mostRounds = 3;
+constexpr int64_t mostRounds = 2;
+/// Rows that a block merges at one time where there are several requests.
+constexpr int64_t mergeUnitRows = 8;
 /// Blocks that share the rows of a batch; which are to be merged is known on
 /// the device alone.
 constexpr int64_t mergeBlocksPerMultiprocessor = 8;
+
+/// Four floats are the statistics of a partial row.
+constexpr int64_t partialStatsBytes = 4 * sizeof(float);
 
 /// Sums and alignment of sizes up to this stay within int64_t.
 constexpr int64_t maxWorkspaceBytes = int64_t(1) << 62;
@@ -124,15 +130,14 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
     int64_t parts = std::min({atOnce, tiles, maxAutoParts});
     return {parts, parts > 1 ? parts : 0};
   }
-  int64_t tileBytes = int64_t(info.keyTile) * info.headDim * 2 * 2;
-  if (tiles * tileBytes <= maxWholeBytes || tiles > maxDividedTiles ||
-      tiles * batch > maxTilesInAll / heads)
+  int64_t bytes = tiles * info.keyTile * info.headDim * 2 * 2;
+  if (bytes <= (batch >= atOnce ? maxFullBytes : maxWholeBytes) ||
+      tiles > maxDividedTiles || tiles * batch > maxTilesInAll / heads)
     return {batch, 0};
-  int64_t parts = std::clamp(tiles * tileBytes * batch / leastMeanBytes, atOnce,
-                             mostRounds * atOnce);
-  // Of requests with several parts each has less than two for each share of
-  // tiles, and one more than its shares at most.
-  return {batch + parts, std::min(2 * parts, batch + parts)};
+  int64_t more =
+      std::clamp(bytes * batch / leastMeanBytes, atOnce, mostRounds * atOnce);
+  // So many parts more than requests; a divided request has two at least.
+  return {batch + more, std::min(2 * more, batch + more)};
 }
 
 /// Growing pieces of which the first have one unit.
@@ -157,10 +162,11 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;
   if (work.merges()) {
-    int64_t rows = int64_t(info.rows) * info.kvHeads;
     int64_t most = mergeBlocksPerMultiprocessor * int64_t(multiprocessors);
+    int64_t units = ceilDiv(info.rows, mergeUnitRows) * info.kvHeads;
     work.mergeBlocks =
-        int32_t(bounds.batch == 1 ? rows : std::min(rows * bounds.batch, most));
+        int32_t(bounds.batch == 1 ? info.rows * info.kvHeads
+                                  : std::min(units * bounds.batch, most));
   }
   return work;
 }
@@ -178,9 +184,9 @@ int32_t tokentile::spreadMergeBytes(const KernelInfo &info, int64_t blocks,
 
 /// Fails if the partial results of a launch exceed maxWorkspaceBytes.
 static Status checkWorkspace(const KernelInfo &info, int64_t partials) {
-  // Two floats are the statistics of a row.
   int64_t left =
-      maxWorkspaceBytes / int64_t(sizeof(float)) / (int64_t(info.headDim) + 2);
+      maxWorkspaceBytes /
+      (int64_t(info.headDim) * info.partialElementBytes + partialStatsBytes);
   for (int64_t factor :
        {partials, int64_t(info.kvHeads), int64_t(info.paddedRows)})
     left /= factor;
@@ -193,14 +199,28 @@ static Status checkWorkspace(const KernelInfo &info, int64_t partials) {
                     "bytes; a smaller batch or fewer parts work");
 }
 
-Workspace tokentile::workspaceOf(const KernelInfo &info, int64_t partials) {
+Workspace tokentile::workspaceOf(const KernelInfo &info, const WorkPlan &work,
+                                 int32_t batch) {
   Workspace workspace;
-  int64_t rows = partials * info.kvHeads * info.paddedRows;
+  if (!work.merges())
+    return workspace;
+  int64_t rows = work.partials * info.kvHeads * info.paddedRows;
   workspace.statsOffset =
-      alignTo256(rows * info.headDim * int64_t(sizeof(float)));
-  workspace.bytes =
-      workspace.statsOffset + alignTo256(rows * 2 * int64_t(sizeof(float)));
+      alignTo256(rows * info.headDim * info.partialElementBytes);
+  workspace.divisionsOffset =
+      workspace.statsOffset + alignTo256(rows * partialStatsBytes);
+  workspace.bytes = workspace.divisionsOffset +
+                    alignTo256(batch * 2 * int64_t(sizeof(int32_t)));
   return workspace;
+}
+
+void Workspace::place(void *base, KernelArgs &args) const {
+  if (bytes == 0)
+    return;
+  char *start = static_cast<char *>(base);
+  args.partialOutput = start;
+  args.partialStats = reinterpret_cast<float *>(start + statsOffset);
+  args.divisions = reinterpret_cast<int32_t *>(start + divisionsOffset);
 }
 
 StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
@@ -232,8 +252,6 @@ StatusOr<Plan> tokentile::plan(const Kernel &kernel, const Bounds &bounds) {
   plan.mergeSharedBytes = spreadMergeBytes(info, plan.work.mergeBlocks, facts);
   if (Status status = checkWorkspace(info, plan.work.partials); !status.ok())
     return status;
-  Workspace workspace = workspaceOf(info, plan.work.partials);
-  plan.statsOffset = workspace.statsOffset;
-  plan.workspaceBytes = workspace.bytes;
+  plan.workspace = workspaceOf(info, plan.work, bounds.batch);
   return plan;
 }

@@ -88,6 +88,20 @@ struct WorkPlan {
 WorkPlan planWork(const KernelInfo &info, const Bounds &bounds,
                   int32_t multiprocessors);
 
+/// Where the parts of the workspace of one launch lie: partial outputs at its
+/// start, then partial statistics, then divisions, each 256-byte aligned
+/// relative to the start. Empty without a merge.
+struct Workspace {
+  int64_t statsOffset = 0;
+  int64_t divisionsOffset = 0;
+  int64_t bytes = 0;
+
+  /// Points `args` into the workspace at `base`.
+  void place(void *base, KernelArgs &args) const;
+};
+Workspace workspaceOf(const KernelInfo &info, const WorkPlan &work,
+                      int32_t batch);
+
 /// How one kernel is launched within given bounds. A plain value; the kernel
 /// must outlive it.
 struct Plan {
@@ -102,20 +116,9 @@ struct Plan {
   /// sweep's last blocks end; asking for more than it uses keeps the first free
   /// multiprocessors from taking all of its blocks.
   int32_t mergeSharedBytes = 0;
-  /// Workspace of one launch in flight, in bytes; 0 without a merge. Partial
-  /// outputs lie at its start, partial statistics at `statsOffset`, both
-  /// 256-byte aligned relative to the start.
-  int64_t workspaceBytes = 0;
-  int64_t statsOffset = 0;
+  /// Workspace of one launch in flight.
+  Workspace workspace;
 };
-
-/// The workspace of one launch: partial outputs, then partial statistics at
-/// `statsOffset`, `bytes` in all; nothing without partial results.
-struct Workspace {
-  int64_t statsOffset = 0;
-  int64_t bytes = 0;
-};
-Workspace workspaceOf(const KernelInfo &info, int64_t partials);
 
 /// Shared memory that lets no multiprocessor hold more than its share of
 /// `blocks` merge blocks, at least what the kernel needs.
@@ -173,7 +176,7 @@ struct LaunchArgs {
   int64_t valuePageStride = 0;
   int64_t valueHeadStride = 0;
 
-  /// At least Plan::workspaceBytes; belongs to this launch until its work is
+  /// At least Plan::workspace.bytes; belongs to this launch until its work is
   /// done, and may be shared by launches of one stream.
   void *workspace = nullptr;
   int64_t workspaceBytes = 0;

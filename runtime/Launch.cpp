@@ -45,7 +45,7 @@ Status checkPointers(const Plan &plan, const LaunchArgs &args) {
       {"columns", args.columns, info.columns != Columns::Uniform},
       {"positions", args.positions, info.positionsGiven},
       {"sinks", args.sinks, info.sink},
-      {"workspace", args.workspace, plan.workspaceBytes > 0},
+      {"workspace", args.workspace, plan.workspace.bytes > 0},
   };
   for (const auto &entry : pointers)
     if (entry.needed)
@@ -146,11 +146,7 @@ StatusOr<KernelArgs> makeKernelArgs(const Plan &plan, const LaunchArgs &args) {
   out.positions = args.positions;
   out.keyOffsets = args.keyOffsets;
   out.sinks = args.sinks;
-  if (plan.work.merges()) {
-    char *workspace = static_cast<char *>(args.workspace);
-    out.partialOutput = reinterpret_cast<float *>(workspace);
-    out.partialStats = reinterpret_cast<float *>(workspace + plan.statsOffset);
-  }
+  plan.workspace.place(args.workspace, out);
   out.queryTokenStride = args.queryTokenStride;
   out.queryHeadStride = args.queryHeadStride;
   out.outputTokenStride = args.outputTokenStride;
@@ -228,11 +224,11 @@ Status tokentile::launch(const Plan &plan, const LaunchArgs &args,
     return status;
   if (Status status = checkStrides(args); !status.ok())
     return status;
-  if (args.workspaceBytes < plan.workspaceBytes)
+  if (args.workspaceBytes < plan.workspace.bytes)
     return Status(StatusCode::ResourceExhausted,
                   "workspace has " + std::to_string(args.workspaceBytes) +
                       " bytes and the plan needs " +
-                      std::to_string(plan.workspaceBytes));
+                      std::to_string(plan.workspace.bytes));
   if (Status status = checkTable(plan, args); !status.ok())
     return status;
   StatusOr<KernelArgs> kernelArgs = makeKernelArgs(plan, args);

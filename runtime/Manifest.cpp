@@ -76,6 +76,7 @@ void visitFields(Info &info, Visit visit) {
   visit("splitPolicy", info.splitPolicy);
   visit("splitValue", info.splitValue);
   visit("tensorMaps", info.tensorMaps);
+  visit("partialElementBytes", info.partialElementBytes);
   visit("threads", info.threads);
   visit("mergeThreads", info.mergeThreads);
   visit("sharedBytes", info.sharedBytes);

@@ -41,6 +41,9 @@ Value Lane::shiftLeft(Value l, int64_t r) {
 Value Lane::smaller(Value l, Value r) {
   return arith::MinSIOp::create(*this, l, r);
 }
+Value Lane::larger(Value l, Value r) {
+  return arith::MaxSIOp::create(*this, l, r);
+}
 Value Lane::is(Predicate predicate, Value l, Value r) {
   return arith::CmpIOp::create(*this, predicate, l, r);
 }
@@ -76,6 +79,9 @@ Value Lane::mulf(Value l, Value r) {
 Value Lane::largerf(Value l, Value r) {
   return arith::MaxNumFOp::create(*this, l, r);
 }
+Value Lane::magnitude(Value value) {
+  return LLVM::FAbsOp::create(*this, value);
+}
 Value Lane::fma(Value a, Value b, Value c) {
   return LLVM::FMAOp::create(*this, a, b, c);
 }
@@ -99,6 +105,15 @@ Value Lane::pack(Value low, Value high, Type element) {
       element.isBF16() ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
   Value pair = intrinsic(name, vector(2, element), {high, low});
   return LLVM::BitcastOp::create(*this, getI32Type(), pair);
+}
+
+Registers Lane::unpack(Value word) {
+  Value pair = LLVM::BitcastOp::create(*this, vector(2, getF16Type()), word);
+  Registers elements;
+  for (int64_t i : {0, 1})
+    elements.push_back(
+        arith::ExtFOp::create(*this, getF32Type(), element(pair, i)));
+  return elements;
 }
 
 //===----------------------------------------------------------------------===//

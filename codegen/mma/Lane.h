@@ -42,6 +42,7 @@ public:
   Value xorBits(Value l, int64_t r);
   Value shiftLeft(Value l, int64_t r);
   Value smaller(Value l, Value r);
+  Value larger(Value l, Value r);
   Value is(Predicate predicate, Value l, Value r);
   Value lessThan(Value l, int64_t r);
   Value both(Value l, Value r);
@@ -56,6 +57,7 @@ public:
   Value subf(Value l, Value r);
   Value mulf(Value l, Value r);
   Value largerf(Value l, Value r);
+  Value magnitude(Value value);
   Value fma(Value a, Value b, Value c);
   /// 2^x and log2(x) by the hardware's approximations.
   Value exp2(Value value);
@@ -63,6 +65,8 @@ public:
   Value isPositive(Value value);
   /// Two floats rounded to 16-bit elements, `low` in the low half.
   Value pack(Value low, Value high, mlir::Type element);
+  /// The two fp16 elements of a word.
+  Registers unpack(Value word);
 
   //===--- Warps and blocks
   //------------------------------------------------===//

@@ -17,7 +17,7 @@ using namespace tokentile::attn;
 
 MmaEmitter::MmaEmitter(Lane &b, ProgramOp program, Value args, Value shared)
     : b(b), program(program), plan(program.getPlan()), args(args),
-      shared(shared) {
+      shared(shared), team(shared) {
   mma = readSchedule(plan.getScheduleOrDefault());
   keyTile = mma.keyTile;
   dim = plan.getHeads().getDim();
@@ -50,9 +50,8 @@ LogicalResult MmaEmitter::emit() {
 }
 
 void MmaEmitter::emitPrefetch() {
-  // The table row of request 0, up to a line for each lane of a warp. Which
-  // entries a block needs it learns from lengths; both then come at one time.
-  // Other requests of a batch find their own rows.
+  // The rows of the table, of which the blocks divide the lines. Which entries
+  // a block needs it learns from lengths; both then come at one time.
   constexpr int64_t line = 128;
   int64_t page = plan.getPaging().getPage();
   // LLVM has the instruction for these chips.
@@ -64,11 +63,22 @@ void MmaEmitter::emitPrefetch() {
   if (int64_t ring = plan.getPaging().getRing())
     last = b.smaller(last, b.i32(ring / page - 1));
   Value lastByte = b.shiftLeft(last, 2);
-  Value byte = b.mul(thread, line);
+  // A row may begin within a line.
+  Value lines = b.add(b.div(lastByte, line), 2);
+  Value batch = block->field(b, offsetof(KernelArgs, batch), i32);
+  Value blocks = NVVM::GridDimXOp::create(b, i32);
+  Value x = NVVM::BlockIdXOp::create(b, i32);
+  Value mine = b.add(x, arith::MulIOp::create(b, thread, blocks));
+  Value request = arith::DivUIOp::create(b, mine, lines);
+  Value within = arith::RemUIOp::create(b, mine, lines);
+  Value byte = b.smaller(b.mul(within, line), lastByte);
   Value wanted = b.both(b.lessThan(thread, layout::kWarp),
-                        b.is(Lane::Predicate::sle, byte, lastByte));
+                        b.is(Lane::Predicate::slt, request, batch));
   b.when(wanted, [&] {
-    Value row = block->field(b, offsetof(KernelArgs, table), i64);
+    Value stride = block->field(b, offsetof(KernelArgs, tableStride), i64);
+    Value row = arith::MulIOp::create(b, b.extend(request), b.mul(stride, 4));
+    row = arith::AddIOp::create(
+        b, row, block->field(b, offsetof(KernelArgs, table), i64));
     NVVM::PrefetchOp::create(b,
                              NVVM::PrefetchCacheLevelAttr::get(
                                  b.getContext(), NVVM::PrefetchCacheLevel::L2),
@@ -132,8 +142,8 @@ LogicalResult MmaEmitter::emitOp(Operation &op) {
       .Case<scf::IfOp>([&](auto branch) { return emitIf(branch); })
       .Case<RequestOp, ItemOp, CopyQueryOp, LookupPagesOp, AsyncCopyOp,
             AsyncWaitOp, ViewOp, ReadQueryOp, ScoresOp, AccumulateOp, MaskOp,
-            SoftmaxOp, ReduceWarpsOp, AddSinkOp, StoreResultOp, MergeRowsOp,
-            AgreeMaxOp, ShareOp, AgreeSumOp, BarrierOp>([&](auto known) {
+            SoftmaxOp, ReduceWarpsOp, AddSinkOp, StoreResultOp, AgreeMaxOp,
+            ShareOp, AgreeSumOp, BarrierOp>([&](auto known) {
         emit(known);
         return success();
       })

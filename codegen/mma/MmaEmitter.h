@@ -85,7 +85,6 @@ protected:
   void emit(attn::ReduceWarpsOp op);
   void emit(attn::AddSinkOp op);
   void emit(attn::StoreResultOp op);
-  void emit(attn::MergeRowsOp op);
 
   //===--- Helpers
   //---------------------------------------------------------===//
@@ -134,9 +133,10 @@ protected:
 
   void storePartial(attn::StoreResultOp op, llvm::ArrayRef<Value> sum);
   void storeOutput(attn::StoreResultOp op, llvm::ArrayRef<Value> sum);
-  /// Byte of this warp's first column within an output row of `bytes` bytes an
-  /// element, as i64.
-  Value sliceOffset(int64_t bytes);
+  /// The first output column of this warp.
+  Value firstColumn();
+  /// The largest magnitude in each row of this lane, of all its columns.
+  Registers largestOutputs(llvm::ArrayRef<Value> output);
   /// i1, or null for all warps: this warp has a part of the result.
   Value holdsResult();
 
@@ -146,7 +146,7 @@ protected:
   Value args, shared;
   MmaSchedule mma;
   int64_t keyTile, dim;
-  WarpTeam team;
+  BlockTeam team;
   std::unique_ptr<BlockContext> block;
   llvm::DenseMap<Value, Registers> map;
 
@@ -160,13 +160,8 @@ protected:
 void emitMerge(Lane &b, attn::ProgramOp program, mlir::Value args,
                mlir::Value shared);
 
-/// Emits what the merge `program` does into its sweep, behind the store of the
-/// partial result, for a cooperative launch of one request. The first `threads`
-/// threads of the block run it and meet at `meet`; `shared` has
-/// mergeSharedBytes.
-void emitMergeInSweep(Lane &b, attn::ProgramOp program, mlir::Value args,
-                      mlir::Value shared, int64_t threads,
-                      llvm::function_ref<void()> meet);
+/// Columns of a block of a partial output (layout::partialPlace).
+int64_t partialBlock(attn::KernelOp plan);
 
 /// The merge is a programmatic dependent launch: it starts before the sweep
 /// has ended and waits for it (sm_90 and newer).

@@ -133,17 +133,6 @@ void MmaEmitter::emit(StoreResultOp op) {
     store();
 }
 
-void MmaEmitter::emit(MergeRowsOp op) {
-  Value separate = block->rowStride(b);
-  b.when(b.is(Lane::Predicate::eq, separate, b.i32(0)), [&] {
-    auto programs = program->getParentOfType<ModuleOp>().getOps<ProgramOp>();
-    for (ProgramOp merge : programs)
-      if (merge.getRole() == ProgramRole::Merge && merge.getPlan() == plan)
-        emitMergeInSweep(b, merge, args, shared, mma.threads(),
-                         [&] { meet(); });
-  });
-}
-
 Value MmaEmitter::holdsResult() {
   // After attn.reduce_warps key warp 0 holds the result.
   if (mma.keyWarps == 1 || mma.meetAtTile)
@@ -151,12 +140,8 @@ Value MmaEmitter::holdsResult() {
   return b.lessThan(warp, mma.rowWarps);
 }
 
-Value MmaEmitter::sliceOffset(int64_t bytes) {
-  // accumulator(lane, reg): this lane's columns begin at 2 (lane % 4).
-  Value column = b.shiftLeft(b.rem(lane, 4), 1);
-  if (mma.meetAtTile)
-    column = b.add(column, b.mul(keyWarp, dimsPerWarp()));
-  return b.extend(b.mul(column, bytes));
+Value MmaEmitter::firstColumn() {
+  return mma.meetAtTile ? b.mul(keyWarp, dimsPerWarp()) : b.i32(0);
 }
 
 /// Where the registers of row `r` of a lane begin among its outputs.
@@ -164,28 +149,83 @@ static int64_t firstRegister(int64_t r, int64_t dims) {
   return r / 2 * (dims / 2) + r % 2 * 2;
 }
 
+int64_t tokentile::partialBlock(KernelOp plan) {
+  MmaSchedule s = readSchedule(plan.getScheduleOrDefault());
+  int64_t slice = plan.getValueDim() / (s.meetAtTile ? s.keyWarps : 1);
+  return std::min(slice, layout::kPartialBlock);
+}
+
+/// The factors from a row to its partial output and back: powers of two with
+/// which the largest element, of magnitude `largest`, is 2^14 to 2^15.
+static std::pair<Value, Value> partialFactors(Lane &b, Value largest) {
+  constexpr int64_t kExponent = 23, kMask = 0xff << kExponent;
+  constexpr int64_t kBias = 127, kTop = 14;
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  Value bits = arith::BitcastOp::create(b, i32, largest);
+  Value exponent = arith::AndIOp::create(b, bits, b.i32(kMask));
+  // Both are normal numbers.
+  exponent = b.larger(exponent, b.i32((kTop + 1) << kExponent));
+  Value down = b.add(exponent, -(kTop << kExponent));
+  Value up = arith::SubIOp::create(
+      b, b.i32(int32_t(uint32_t(2 * kBias + kTop) << kExponent)), exponent);
+  return {arith::BitcastOp::create(b, f32, up),
+          arith::BitcastOp::create(b, f32, down)};
+}
+
+Registers MmaEmitter::largestOutputs(ArrayRef<Value> output) {
+  Registers largest(laneRows(), b.f32(0));
+  for (auto [i, value] : llvm::enumerate(output)) {
+    Value &best = largest[rowOf(i, dimsPerWarp())];
+    best = b.largerf(best, b.magnitude(value));
+  }
+  for (Value &best : largest)
+    best = b.maxOver(best, {1, 2});
+  if (!mma.meetAtTile)
+    return largest;
+  // What was exchanged last has been read by all.
+  meet();
+  Value scratch = b.i32(sharedLayout(plan, mma).scratch);
+  for (auto [best, row] : llvm::zip(largest, exchange(scratch, largest)))
+    for (Value other : row)
+      best = b.largerf(best, other);
+  return largest;
+}
+
 void MmaEmitter::storePartial(StoreResultOp op, ArrayRef<Value> sum) {
   ArrayRef<Value> output = registers(op.getOutput());
+  Registers largest = largestOutputs(output);
   // One lane of a quad, and one key warp, speaks for a row.
   Value first = b.is(Lane::Predicate::eq, b.rem(lane, 4), b.i32(0));
   first = b.both(first, b.is(Lane::Predicate::eq, keyWarp, b.i32(0)));
-  for (int64_t r = 0; r < laneRows(); ++r) {
+  int64_t columns = partialBlock(plan), perLane = columns / 4;
+  Value ownBytes =
+      b.add(b.mul(firstColumn(), 2), b.mul(b.rem(lane, 4), perLane * 2));
+  auto storeRow = [&](int64_t r) {
+    std::pair<Value, Value> factors = partialFactors(b, largest[r]);
+    Value up = factors.first, down = factors.second;
     b.when(first, [&] {
-      Value at = block->statsAddress(b, block->slot, row[r], 0);
-      b.store(registers(op.getMax())[r], b.global(at));
-      at = block->statsAddress(b, block->slot, row[r], 1);
-      b.store(sum[r], b.global(at));
+      Value at = block->statsAddress(b, block->slot, row[r]);
+      b.store(b.gather({registers(op.getMax())[r], sum[r], down, b.f32(0)}),
+              b.global(at));
     });
     b.when(b.isPositive(sum[r]), [&] {
       Value address = block->partialAddress(b, block->slot, row[r]);
-      Value at = b.global(b.add(address, sliceOffset(4)));
+      Value at = b.global(b.add(address, b.extend(ownBytes)));
       int64_t start = firstRegister(r, dimsPerWarp());
-      for (int64_t i = 0; i < dimsPerWarp() / 8; ++i) {
-        ArrayRef<Value> pair = output.slice(start + 4 * i, 2);
-        b.store(b.gather(pair), b.offset(at, i * 32));
+      for (int64_t column = 0; column < dimsPerWarp(); column += columns) {
+        Registers pairs;
+        for (int64_t i = 0; i < columns / 8; ++i) {
+          ArrayRef<Value> pair = output.slice(start + column / 2 + 4 * i, 2);
+          pairs.push_back(
+              b.pack(b.mulf(pair[0], up), b.mulf(pair[1], up), b.getF16Type()));
+        }
+        b.store(b.gather(pairs), b.offset(at, column * 2));
       }
     });
-  }
+  };
+  // No merge reads rows that only fill the tile up.
+  for (int64_t r = 0; r < laneRows(); ++r)
+    b.when(b.lessThan(row[r], block->shape.rows), [&] { storeRow(r); });
 }
 
 void MmaEmitter::storeOutput(StoreResultOp op, ArrayRef<Value> sum) {
@@ -196,13 +236,16 @@ void MmaEmitter::storeOutput(StoreResultOp op, ArrayRef<Value> sum) {
                      : Type(b.getBF16Type());
   Value first = b.is(Lane::Predicate::eq, b.rem(lane, 4), b.i32(0));
   first = b.both(first, b.is(Lane::Predicate::eq, keyWarp, b.i32(0)));
+  // accumulator(lane, reg): this lane's columns begin at 2 (lane % 4).
+  Value column = b.add(firstColumn(), b.shiftLeft(b.rem(lane, 4), 1));
+  Value ownBytes = b.extend(b.shiftLeft(column, 1));
   for (int64_t r = 0; r < laneRows(); ++r)
     b.when(rowHasPlace(b, *block, row[r]), [&] {
       // Masked columns are zero, whatever an empty row yields.
       Value live = block->rowIsLive(b, row[r]);
       Value factor = b.select(live, outputFactor(b, plan, sum[r]), b.f32(0));
       Value address = block->outputAddress(b, row[r]);
-      Value at = b.global(b.add(address, sliceOffset(2)));
+      Value at = b.global(b.add(address, ownBytes));
       int64_t start = firstRegister(r, dimsPerWarp());
       for (int64_t i = 0; i < dimsPerWarp() / 8; ++i) {
         Value low = b.mulf(output[start + 4 * i], factor);

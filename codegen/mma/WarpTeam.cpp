@@ -31,6 +31,12 @@ Value WarpTeam::lane(OpBuilder &b, Location loc) const {
   return arith::AndIOp::create(b, loc, thread, number(b, loc, 31));
 }
 
+Value WarpTeam::speaks(OpBuilder &b, Location loc) const {
+  Value thread = NVVM::ThreadIdXOp::create(b, loc, b.getI32Type());
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, thread,
+                               number(b, loc, 0));
+}
+
 Value WarpTeam::sum(OpBuilder &b, Location loc, Value v) const {
   return reduce(b, loc, v, NVVM::ReduxKind::ADD);
 }
@@ -59,34 +65,31 @@ Value WarpTeam::of(OpBuilder &b, Location loc, Value v, Value lane) const {
 SmallVector<Value>
 BlockTeam::once(ImplicitLocOpBuilder &b,
                 llvm::function_ref<SmallVector<Value>()> body) const {
+  Location loc = b.getLoc();
   auto place = [&](size_t i) -> Value {
     return LLVM::GEPOp::create(b, scratch.getType(), b.getI32Type(), scratch,
                                LLVM::GEPArg(int32_t(i)));
   };
-  // What was heard last has been read by all.
-  NVVM::BarrierOp::create(b);
   Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
-  Value isFirst =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, thread,
-                            arith::ConstantIntOp::create(b, 32, 32));
+  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, thread,
+                                        number(b, loc, count()));
   auto branch = scf::IfOp::create(b, isFirst);
-  size_t count;
+  size_t results;
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     SmallVector<Value> found = body();
-    count = found.size();
-    assert(count <= kMost && "no room in the scratch");
-    Value isLane0 = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread,
-                                          number(b, b.getLoc(), 0));
-    auto write = scf::IfOp::create(b, isLane0);
+    results = found.size();
+    auto write = scf::IfOp::create(b, speaks(b, loc));
     b.setInsertionPointToStart(write.thenBlock());
     for (auto [i, value] : llvm::enumerate(found))
       LLVM::StoreOp::create(b, value, place(i));
   }
   NVVM::BarrierOp::create(b);
   SmallVector<Value> heard;
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < results; ++i)
     heard.push_back(LLVM::LoadOp::create(b, b.getI32Type(), place(i)));
+  // The scratch is anyone's again.
+  NVVM::BarrierOp::create(b);
   return heard;
 }

@@ -13,6 +13,7 @@ class WarpTeam : public LaneTeam {
 public:
   int64_t count() const override { return 32; }
   Value lane(OpBuilder &b, mlir::Location loc) const override;
+  Value speaks(OpBuilder &b, mlir::Location loc) const override;
   Value sum(OpBuilder &b, mlir::Location loc, Value v) const override;
   Value largest(OpBuilder &b, mlir::Location loc, Value v) const override;
   Value before(OpBuilder &b, mlir::Location loc, Value value) const override;
@@ -20,14 +21,12 @@ public:
            Value lane) const override;
 };
 
-/// The warps of a block that wait for each other anyway: the first one works
-/// out what all want to know once. They hear of it through shared memory.
+/// The warps of a block all of which start at one point: the first one works
+/// out what takes long, and the others hear of it through shared memory. So
+/// many instructions are worth two barriers.
 class BlockTeam final : public WarpTeam {
 public:
-  /// Values that `once` can return.
-  static constexpr int64_t kMost = 4;
-
-  /// `scratch` is shared memory for kMost words.
+  /// `scratch` is shared memory that nothing else uses yet.
   explicit BlockTeam(Value scratch) : scratch(scratch) {}
   llvm::SmallVector<Value>
   once(mlir::ImplicitLocOpBuilder &b,

@@ -236,9 +236,10 @@ TEST_F(CompilerTest, FactsOfALaunchAreThoseOfThePlan) {
   EXPECT_EQ(info.sweeps, 1);
   EXPECT_EQ(info.keyTile, 32);
   EXPECT_EQ(info.threads, 64);
-  EXPECT_EQ(info.mergeThreads, 4 * 64 / 4);
+  EXPECT_EQ(info.mergeThreads, 8 * 64 / 8);
+  EXPECT_EQ(info.partialElementBytes, 2);
   EXPECT_EQ(info.sharedBytes, (16 + 2 * 3 * 32) * 64 * 2);
-  EXPECT_EQ(info.mergeSharedBytes, 4 * 64 * 4 + 4 * 8 + 4 * 4);
+  EXPECT_EQ(info.mergeSharedBytes, 8 * 64 * 4 + 8 * 8);
   EXPECT_EQ(info.keyBytesPerToken(), 2 * 64 * 2 * 2);
 }
 

@@ -54,6 +54,22 @@ TEST(FragmentTest, AccumulatorIsABijection) {
   }
 }
 
+TEST(FragmentTest, APartialRowHoldsTheRegistersOfALaneSideBySide) {
+  for (int64_t block : {16, 32}) {
+    std::set<int64_t> seen;
+    for (int64_t lane = 0; lane < 4; ++lane)
+      for (int64_t reg = 0, next = lane * block / 4; reg < block / 2; ++reg) {
+        Coordinate at = accumulator(lane, reg);
+        if (at.row != 0)
+          continue;
+        int64_t place = partialPlace(at.column, block);
+        EXPECT_EQ(place, next++);
+        seen.insert(place);
+      }
+    EXPECT_EQ(seen.size(), size_t(block));
+  }
+}
+
 TEST(FragmentTest, LeftOperandIsABijection) {
   std::set<Place> seen;
   for (int64_t lane = 0; lane < kWarp; ++lane)

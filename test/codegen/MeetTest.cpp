@@ -9,7 +9,9 @@
 
 #include "SpecBuilder.h"
 
+#include "codegen/Layout.h"
 #include "codegen/lanes/LaneExecutor.h"
+#include "codegen/mma/MmaEmitter.h"
 #include "dialect/ReferenceElements.h"
 
 #include <gtest/gtest.h>
@@ -57,8 +59,10 @@ protected:
   LLVM::LLVMFuncOp sweep;
   KernelInfo info;
   int64_t heads = 0, dim = 0;
-  std::vector<uint16_t> query, keys, values, output;
-  std::vector<float> logSumExp, partialOutput, partialStats;
+  /// Columns of a block of a partial output.
+  int64_t columns = 0;
+  std::vector<uint16_t> query, keys, values, output, partialOutput;
+  std::vector<float> logSumExp, partialStats;
 };
 
 } // namespace
@@ -86,6 +90,7 @@ bool MeetTest::lower(const Case &which) {
     return false;
   }
   info = describeKernel(SpecContext::kernel(*module));
+  columns = partialBlock(SpecContext::kernel(*module));
   llvm::Error error = lowerTo(*module, Level::Machine, "sm_80");
   EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
   module->walk([&](LLVM::LLVMFuncOp function) {
@@ -115,8 +120,8 @@ void MeetTest::runSweep(int splits, bool descendingWarps) {
   std::vector<int32_t> table{0, 1, 2}, lengths{int32_t(kKeys - kTokens)};
   output.assign(query.size(), encodeHalf(NAN, ElementKind::FP16));
   logSumExp.assign(kTokens * heads, NAN);
-  partialOutput.assign(splits * info.paddedRows * dim, NAN);
-  partialStats.assign(splits * 2 * info.paddedRows, NAN);
+  partialOutput.assign(splits * info.paddedRows * dim, 0xffff);
+  partialStats.assign(splits * 4 * info.paddedRows, NAN);
 
   KernelArgs args = {};
   args.query = query.data();
@@ -151,8 +156,9 @@ void MeetTest::runSweep(int splits, bool descendingWarps) {
   range(table, false);
   range(lengths, false);
   range(output, true);
-  for (auto *written : {&logSumExp, &partialOutput, &partialStats})
-    range(*written, true);
+  range(partialOutput, true);
+  range(logSumExp, true);
+  range(partialStats, true);
   for (int x = 0; x < splits; ++x) {
     auto report = executeBlock(sweep, args, x, 0, 0, options);
     ASSERT_TRUE(bool(report)) << llvm::toString(report.takeError());
@@ -163,6 +169,9 @@ void MeetTest::runSweep(int splits, bool descendingWarps) {
 }
 
 void MeetTest::expectAttention(int splits) {
+  // Rows that only fill the tile up are not stored.
+  for (int64_t row = kTokens * heads; row < info.paddedRows; ++row)
+    ASSERT_TRUE(std::isnan(partialStats[row * 4])) << "row " << row;
   for (int64_t row = 0; row < kTokens * heads; ++row) {
     int64_t seen = kKeys - kTokens + row / heads + 1;
     std::vector<double> weights(seen), expected(dim);
@@ -182,12 +191,17 @@ void MeetTest::expectAttention(int splits) {
     double total = 0;
     std::vector<double> merged(dim);
     for (int64_t s = 0; splits > 1 && s < splits; ++s) {
-      const float *stats = &partialStats[s * 2 * info.paddedRows];
-      double scale = std::exp2(stats[row]);
-      total += stats[info.paddedRows + row] * scale;
-      for (int64_t d = 0; d < dim; ++d)
+      int64_t partial = s * info.paddedRows + row;
+      const float *stats = &partialStats[partial * 4];
+      double scale = std::exp2(stats[0]);
+      total += stats[1] * scale;
+      for (int64_t d = 0; d < dim; ++d) {
+        int64_t place =
+            d / columns * columns + layout::partialPlace(d % columns, columns);
         merged[d] +=
-            partialOutput[(s * info.paddedRows + row) * dim + d] * scale;
+            element(partialOutput, partial * dim + place, ElementKind::FP16) *
+            stats[2] * scale;
+      }
     }
     double lse = splits > 1 ? std::log(total) : logSumExp[row];
     ASSERT_NEAR(lse, std::log(sum), 1e-4) << "row " << row;
@@ -224,5 +238,5 @@ TEST_F(MeetTest, EverySchedule) {
         }
   // Two row tiles leave too few registers where a warp has 256 dimensions, or
   // 128 and the scores of 32 keys.
-  EXPECT_EQ(fitting, 20);
+  EXPECT_EQ(fitting, 22);
 }

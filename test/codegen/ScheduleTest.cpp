@@ -151,7 +151,7 @@ TEST_F(ScheduleTest, EveryPointHasAScheduleThatFitsOrARefusal) {
         EXPECT_EQ(s.keyTile % (16 * s.keyWarps), 0);
         EXPECT_LE(sharedLayout(spec, s).bytes, chip.sharedPerBlock);
         RoleRegisters registers = roleRegisters(spec, s);
-        EXPECT_LE(fragmentRegisters(spec, s) + (s.wgmma ? 52 : 60),
+        EXPECT_LE(fragmentRegisters(spec, s) + (s.wgmma ? 52 : 59),
                   registers.consumers);
         int64_t producers = s.blockThreads() - s.threads();
         EXPECT_LE(registers.consumers * s.threads() +

@@ -21,7 +21,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // CHECK: gpu.module @small_module [#nvvm.target<{{.*}}chip = "sm_90a", features = "+ptx80">]
 // CHECK: llvm.mlir.global external @tokentile_shared() {addr_space = 3 : i32, alignment = 1024 : i64}
 // CHECK-LABEL: llvm.func @small_sweep
-// CHECK-SAME: llvm.byval = !llvm.array<216 x i8>, nvvm.grid_constant
+// CHECK-SAME: llvm.byval = !llvm.array<224 x i8>, nvvm.grid_constant
 // CHECK-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 32>
 
 // Four steps of depth, for each two pairs of eight keys, then two steps of 16
@@ -88,17 +88,22 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // ZERO: %[[BYTES:.*]] = arith.select %[[LIVE]], %c16_i32, %c0_i32
 // ZERO: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg, %[[BYTES]]
 
-// The merge: four groups of 16 threads. They find out from the lengths which
-// requests are divided, wait for the sweep before they read what it left, and
-// meet in shared memory, row after row.
+// The merge: eight groups of eight threads. They wait for the sweep before they
+// read what it left. Of several requests each group has its own rows; of one
+// all have a row together, and meet in shared memory.
 // CHECK-LABEL: llvm.func @small_merge
-// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 7 : i32, nvvm.reqntid = array<i32: 64>
-// CHECK-COUNT-8: nvvm.redux.sync
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 8 : i32, nvvm.reqntid = array<i32: 64>
 // CHECK-NOT: -> f32
+// CHECK: scf.if
 // CHECK: nvvm.griddepcontrol wait
 // CHECK: nvvm.read.ptx.sreg.ctaid.x
 // CHECK: scf.for
-// CHECK-COUNT-4: nvvm.barrier
+// CHECK-NOT: nvvm.barrier
+// CHECK: } else {
+// CHECK: nvvm.griddepcontrol wait
+// CHECK: nvvm.read.ptx.sreg.ctaid.x
+// CHECK: scf.for
+// CHECK-COUNT-2: nvvm.barrier
 // CHECK-NOT: nvvm.barrier
 
 // Keys of a dense block come from its own segment, past the context; only the

@@ -41,7 +41,7 @@ public:
     }
     for (auto &[name, bytes] : sizes)
       buffers[name] = *device.allocate(bytes);
-    workspace = *device.allocate(planned->workspaceBytes);
+    workspace = *device.allocate(planned->workspace.bytes);
 
     LaunchArgs args;
     args.query = buffers["query"].data();

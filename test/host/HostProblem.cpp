@@ -142,7 +142,8 @@ Problem::Problem(const Spec &spec, uint32_t seed) : spec(spec) {
       (spec.rows() + spec.rowBlocks - 1) / spec.rowBlocks * spec.rowBlocks;
   size_t partials = batch * spec.kvHeads * spec.parts * padded;
   partialOutput.assign(partials * spec.dim + guard, NAN);
-  partialStats.assign(partials * 2 + guard, NAN);
+  partialStats.assign(partials * 4 + guard, NAN);
+  divisions.assign(batch * 2, INT32_MIN);
 }
 
 KernelArgs Problem::args() {
@@ -161,6 +162,7 @@ KernelArgs Problem::args() {
   a.keyOffsets = offsets.data();
   a.partialOutput = partialOutput.data();
   a.partialStats = partialStats.data();
+  a.divisions = divisions.data();
   a.queryTokenStride = a.outputTokenStride = spec.queryHeads * spec.dim * 2;
   a.queryHeadStride = a.outputHeadStride = spec.dim * 2;
   a.keyPageStride = a.valuePageStride = pageStride() * 2;

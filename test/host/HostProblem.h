@@ -76,7 +76,7 @@ private:
   Spec spec;
   int64_t tableStride = 0, pages = 0;
   std::vector<uint16_t> queries, outputs, pool[2], dense[2];
-  std::vector<int32_t> table, lengths, columns, positions, offsets;
+  std::vector<int32_t> table, lengths, columns, positions, offsets, divisions;
   std::vector<float> logSumExp, partialOutput, partialStats;
 };
 

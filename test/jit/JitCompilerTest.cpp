@@ -24,7 +24,7 @@ TEST(JitCompiler, SpecToLaunch) {
   StatusOr<Plan> planned = plan(**kernel, {/*batch=*/1, /*keys=*/64});
   ASSERT_TRUE(planned.ok()) << planned.status().toString();
 
-  Buffer workspace = *(*device)->allocate(planned->workspaceBytes);
+  Buffer workspace = *(*device)->allocate(planned->workspace.bytes);
   Buffer zeros = *(*device)->allocate(1 << 16);
   Buffer output = *(*device)->allocate(2 * 4 * 64 * 2);
   ASSERT_TRUE((*device)->fill(zeros.data(), 0, zeros.size()).ok());
@@ -35,7 +35,7 @@ TEST(JitCompiler, SpecToLaunch) {
   args.table = args.lengths = zeros.as<int32_t>();
   args.tableStride = 4;
   args.workspace = workspace.data();
-  args.workspaceBytes = planned->workspaceBytes;
+  args.workspaceBytes = planned->workspace.bytes;
   std::unique_ptr<Stream> stream = *(*device)->createStream();
   Status status = launch(*planned, args, *stream);
   ASSERT_TRUE(status.ok()) << status.toString();

@@ -80,10 +80,10 @@ public:
     args.slots = work.slots;
     args.mergeBlocks = work.mergeBlocks;
     const KernelInfo &info = kernel.info;
-    int64_t rows = work.partials * info.kvHeads * info.paddedRows;
-    std::vector<float> output(rows * info.headDim, NAN), stats(rows * 2, NAN);
-    args.partialOutput = output.data();
-    args.partialStats = stats.data();
+    Workspace workspace = workspaceOf(info, work, args.batch);
+    // All ones are NaN.
+    std::vector<uint8_t> memory(workspace.bytes, 0xff);
+    workspace.place(memory.data(), args);
     for (int32_t x = 0; x < work.items * info.kvHeads * info.rowBlocks; ++x)
       kernel.sweep(&args, x);
     for (int32_t x = 0; x < work.mergeBlocks; ++x)

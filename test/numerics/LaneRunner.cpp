@@ -93,15 +93,11 @@ llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   outcome.items = args.items = work.items;
   args.slots = work.slots;
   args.mergeBlocks = work.mergeBlocks;
-  int64_t rows = work.partials * info.kvHeads * info.paddedRows;
-  std::vector<float> output(work.merges() ? rows * info.headDim + 16 : 0);
-  std::vector<float> stats(rows * 2);
-  auto *aligned = reinterpret_cast<float *>(
-      (reinterpret_cast<uintptr_t>(output.data()) + 63) / 64 * 64);
-  if (work.merges()) {
-    args.partialOutput = aligned;
-    args.partialStats = stats.data();
-  }
+  Workspace workspace = workspaceOf(info, work, args.batch);
+  std::vector<uint8_t> memory(workspace.bytes + 63);
+  auto *aligned = reinterpret_cast<uint8_t *>(
+      (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+  workspace.place(aligned, args);
   if (adjustWork)
     adjustWork(args);
 
@@ -111,17 +107,15 @@ llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   for (HostTensor &tensor : problem.getTensors())
     options.global.push_back(
         {tensor.data(), tensor.data() + tensor.bytes, tensor.written});
-  if (work.merges()) {
-    options.global.push_back({aligned, aligned + rows * info.headDim});
-    options.global.push_back({stats.data(), stats.data() + stats.size()});
-  }
+  if (work.merges())
+    options.global.push_back({aligned, aligned + workspace.bytes});
 
   std::vector<uint8_t> first;
   for (bool descending : {false, true}) {
     options.descendingWarps = descending;
     problem.poisonOutputs();
-    std::fill(output.begin(), output.end(), NAN);
-    std::fill(stats.begin(), stats.end(), NAN);
+    // All ones are NaN.
+    std::fill(memory.begin(), memory.end(), 0xff);
     if (llvm::Error error = runAll(args, options, outcome))
       return std::move(error);
     std::vector<uint8_t> bytes;

@@ -155,10 +155,9 @@ TEST_P(OffsetsPast32Bits, OnTheHost) {
   args.items = work.items;
   args.slots = work.slots;
   args.mergeBlocks = work.mergeBlocks;
-  int64_t rows = work.partials * 2 * kernel->info.paddedRows;
-  std::vector<float> output(rows * 256), stats(rows * 2);
-  args.partialOutput = output.data();
-  args.partialStats = stats.data();
+  Workspace workspace = workspaceOf(kernel->info, work, args.batch);
+  std::vector<char> memory(workspace.bytes);
+  workspace.place(memory.data(), args);
   problem->poisonOutputs();
   for (int32_t x = 0; x < args.items * 2; ++x)
     kernel->sweep(&args, x);

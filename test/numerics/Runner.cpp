@@ -142,7 +142,7 @@ StatusOr<Outcome> Runner::run(const Kernel &kernel, Problem &problem) {
       kernel, {problem.getCase().batch, std::max(1, problem.getMaxKeys())});
   if (!planned.ok())
     return planned.status();
-  StatusOr<Buffer> workspace = device->allocate(planned->workspaceBytes);
+  StatusOr<Buffer> workspace = device->allocate(planned->workspace.bytes);
   if (!workspace.ok())
     return workspace.status();
   DeviceTensors tensors(*device, problem);
@@ -152,7 +152,7 @@ StatusOr<Outcome> Runner::run(const Kernel &kernel, Problem &problem) {
       problem.getArgs([&](const HostTensor &t) { return tensors.place(t); }),
       problem.getTokens());
   args.workspace = workspace->data();
-  args.workspaceBytes = planned->workspaceBytes;
+  args.workspaceBytes = planned->workspace.bytes;
 
   Outcome outcome;
   outcome.items = planned->work.items;

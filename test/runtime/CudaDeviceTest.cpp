@@ -14,11 +14,11 @@ namespace {
 
 // Stand-ins for a generated pair. The sweep's block x stores x at
 // partialOutput[x] (byte 96 of the parameter block). The merge adds one to the
-// partial result of the last item (their number is at byte 196) and stores that
+// partial result of the last item (their number is at byte 204) and stores that
 // at output (byte 8).
 const char *pairSweep = R"(
 .address_size 64
-.visible .entry pair_sweep(.param .align 8 .b8 args[216]) {
+.visible .entry pair_sweep(.param .align 8 .b8 args[224]) {
   .reg .b64 %p<3>;
   .reg .b32 %x;
   ld.param.b64 %p0, [args+96];
@@ -28,14 +28,14 @@ const char *pairSweep = R"(
   st.global.b32 [%p2], %x;
   ret;
 }
-.visible .entry pair_merge(.param .align 8 .b8 args[216]) {
+.visible .entry pair_merge(.param .align 8 .b8 args[224]) {
   .reg .b64 %p<4>;
   .reg .b32 %n<3>;
 )";
 const char *pairMerge = R"(
   ld.param.b64 %p0, [args+96];
   ld.param.b64 %p3, [args+8];
-  ld.param.b32 %n0, [args+196];
+  ld.param.b32 %n0, [args+204];
   mul.wide.u32 %p1, %n0, 4;
   add.u64 %p2, %p0, %p1;
   ld.global.b32 %n1, [%p2+-4];
@@ -46,7 +46,7 @@ const char *pairMerge = R"(
 )";
 static_assert(offsetof(KernelArgs, partialOutput) == 96 &&
               offsetof(KernelArgs, output) == 8 &&
-              offsetof(KernelArgs, items) == 196 && sizeof(KernelArgs) == 216);
+              offsetof(KernelArgs, items) == 204 && sizeof(KernelArgs) == 224);
 
 /// The pair for a device: with the overlapped merge where there is one.
 CompiledKernel pairKernel(const DeviceFacts &facts) {
@@ -123,7 +123,7 @@ TEST_F(CudaDeviceTest, LaunchAndReplayThePair) {
   StatusOr<Plan> planned = plan(**kernel, {2, 100});
   ASSERT_OK(planned.status());
   Buffer memory = *device->allocate(1024);
-  Buffer workspace = *device->allocate(planned->workspaceBytes);
+  Buffer workspace = *device->allocate(planned->workspace.bytes);
   LaunchArgs args;
   args.query = args.keys = args.values = memory.data();
   args.output = memory.data();

@@ -36,7 +36,8 @@ void sumSweep(const KernelArgs *args, int32_t x) {
     static_cast<float *>(args->output)[request * 2 + head] =
         float(args->lengths[request]);
   else
-    args->partialOutput[partialIndex(args, request, part, head)] =
+    static_cast<float *>(
+        args->partialOutput)[partialIndex(args, request, part, head)] =
         float(args->lengths[request] + part);
 }
 
@@ -45,7 +46,8 @@ void sumMerge(const KernelArgs *args, int32_t x) {
     int32_t head = row / 12 % 2, request = row / 24;
     float sum = 0;
     for (int32_t part = 0; part < args->slots; ++part)
-      sum += args->partialOutput[partialIndex(args, request, part, head)];
+      sum += static_cast<const float *>(
+          args->partialOutput)[partialIndex(args, request, part, head)];
     static_cast<float *>(args->output)[row] = sum;
   }
 }

@@ -119,13 +119,14 @@ TEST(Launch, KeyOffsetsAreNeeded) {
 }
 
 TEST(Launch, WorkspaceTooSmall) {
-  // 2 * 2 * 3 * 16 partial rows of 64 floats, and two floats for each.
+  // 2 * 2 * 3 * 16 partial rows of 64 floats, four floats for each, and a
+  // division of each request in 256 bytes.
   expectError(launchWith(testInfo(),
-                         [](LaunchArgs &args) { args.workspaceBytes = 50687; }),
+                         [](LaunchArgs &args) { args.workspaceBytes = 52479; }),
               StatusCode::ResourceExhausted,
-              "workspace has 50687 bytes and the plan needs 50688");
+              "workspace has 52479 bytes and the plan needs 52480");
   ASSERT_OK(launchWith(testInfo(),
-                       [](LaunchArgs &args) { args.workspaceBytes = 50688; }));
+                       [](LaunchArgs &args) { args.workspaceBytes = 52480; }));
 }
 
 TEST(Launch, StridesAreWholeCopies) {
@@ -206,15 +207,16 @@ TEST(Launch, ScalarsAndWorkspace) {
   EXPECT_EQ(seenArgs.batch, 2);
   EXPECT_EQ(seenArgs.items, 2 * 3);
   EXPECT_EQ(seenArgs.slots, 3);
-  // 12 rows of 2 heads of 2 requests, or 8 blocks a multiprocessor.
-  EXPECT_EQ(seenArgs.mergeBlocks,
-            std::min(48, 8 * setup.device->facts().multiprocessors));
+  // 12 rows, eight at a time, of 2 heads of 2 requests.
+  EXPECT_EQ(seenArgs.mergeBlocks, 8);
   EXPECT_EQ(seenArgs.maxKeys, 100);
   EXPECT_EQ(seenArgs.poolPages, 99);
   EXPECT_EQ(seenArgs.tableStride, 7);
   EXPECT_EQ((char *)seenArgs.partialOutput, tensors.workspace);
   EXPECT_EQ((char *)seenArgs.partialStats,
             tensors.workspace + 2 * 2 * 3 * 16 * 64 * 4);
+  EXPECT_EQ((char *)seenArgs.divisions,
+            tensors.workspace + 2 * 2 * 3 * 16 * (64 + 4) * 4);
 }
 
 TEST(Launch, DefaultQueryStrides) {

@@ -42,10 +42,13 @@ const WorkCase workCases[] = {
      66,
      132,
      66},
-    // A batch: three rounds of parts if there are tiles for them, one if not.
-    {"long requests", automatic, 0, 4, 1, 0, {8, 100000}, 132, 107, 132, 107},
+    // A batch: two rounds of parts if there are bytes for them, one if not.
+    {"long requests", automatic, 0, 4, 1, 0, {8, 100000}, 132, 74, 132, 74},
     {"short requests", automatic, 0, 4, 1, 0, {8, 1000}, 132, 41, 132, 41},
-    {"many requests", automatic, 0, 4, 1, 0, {600, 1000}, 132, 699, 132, 198},
+    {"many requests", automatic, 0, 4, 1, 0, {600, 1000}, 132, 666, 132, 132},
+    {"one a block", automatic, 0, 4, 1, 0, {33, 384}, 132, 33, 132, 0},
+    {"fewer", automatic, 0, 4, 1, 0, {32, 384}, 132, 80, 132, 80},
+    {"longer", automatic, 0, 4, 1, 0, {33, 385}, 132, 86, 132, 86},
     {"tiny requests", automatic, 0, 4, 1, 0, {600, 128}, 132, 600, 132, 0},
     {"too long to divide",
      automatic,
@@ -53,7 +56,7 @@ const WorkCase workCases[] = {
      4,
      1,
      0,
-     {2, 32 * ((1 << 18) + 1)},
+     {2, 32 * ((1 << 15) + 1)},
      132,
      2,
      132,
@@ -64,9 +67,9 @@ const WorkCase workCases[] = {
      4,
      1,
      0,
-     {257, 32 << 18},
+     {2049, 32 << 15},
      132,
-     257,
+     2049,
      132,
      0},
     {"takes a count", SplitPolicy::Count, 7, 2, 1, 0, {1, 10}, 132, 7, 7, 7},
@@ -130,9 +133,10 @@ TEST(PlanWork, Table) {
 
 TEST(PlanWork, BlocksOfTheMerge) {
   KernelInfo info = countedParts(3);
-  // A row of each kv head; of a batch no more than multiprocessors work on.
+  // A row of each kv head; of a batch eight rows, and no more blocks than
+  // multiprocessors work on.
   EXPECT_EQ(planWork(info, {1, 100}, 132).mergeBlocks, 12 * 2);
-  EXPECT_EQ(planWork(info, {4, 100}, 132).mergeBlocks, 12 * 2 * 4);
+  EXPECT_EQ(planWork(info, {4, 100}, 132).mergeBlocks, 2 * 2 * 4);
   EXPECT_EQ(planWork(info, {400, 100}, 132).mergeBlocks, 8 * 132);
   EXPECT_EQ(planWork(countedParts(1), {4, 100}, 132).mergeBlocks, 0);
 }
@@ -143,7 +147,7 @@ TEST(Plan, OnePartNeedsNoWorkspace) {
   ASSERT_OK(planned.status());
   EXPECT_EQ(planned->work.items, 2);
   EXPECT_FALSE(planned->work.merges());
-  EXPECT_EQ(planned->workspaceBytes, 0);
+  EXPECT_EQ(planned->workspace.bytes, 0);
 }
 
 TEST(Plan, GridsAndWorkspace) {
@@ -161,9 +165,10 @@ TEST(Plan, GridsAndWorkspace) {
   EXPECT_EQ(planned->sweepGrid.z, 1);
   EXPECT_EQ(planned->mergeGrid.x, planned->work.mergeBlocks);
   // 4 * 2 * 3 * 5 partial rows of 72 floats are 34560 bytes, which is 135 times
-  // 256; two floats for each are 960 bytes.
-  EXPECT_EQ(planned->statsOffset, 34560);
-  EXPECT_EQ(planned->workspaceBytes, 34560 + 1024);
+  // 256; four floats for each are 1920 bytes, and four divisions 32.
+  EXPECT_EQ(planned->workspace.statsOffset, 34560);
+  EXPECT_EQ(planned->workspace.divisionsOffset, 34560 + 2048);
+  EXPECT_EQ(planned->workspace.bytes, 34560 + 2048 + 256);
 }
 
 TEST(Plan, PartialOutputIsPaddedTo256) {
@@ -174,8 +179,8 @@ TEST(Plan, PartialOutputIsPaddedTo256) {
   TestSetup setup(info);
   StatusOr<Plan> planned = plan(*setup.kernel, {1, 100});
   ASSERT_OK(planned.status());
-  EXPECT_EQ(planned->statsOffset, 256);
-  EXPECT_EQ(planned->workspaceBytes, 512);
+  EXPECT_EQ(planned->workspace.statsOffset, 256);
+  EXPECT_EQ(planned->workspace.bytes, 768);
 }
 
 TEST(Plan, LargeWorkspacesDoNotOverflow) {
@@ -185,13 +190,14 @@ TEST(Plan, LargeWorkspacesDoNotOverflow) {
   TestSetup setup(info);
   StatusOr<Plan> planned = plan(*setup.kernel, {65535, 100});
   ASSERT_OK(planned.status());
-  EXPECT_EQ(planned->statsOffset, int64_t(65535) * 2 * 256 * 256 * 512 * 4);
+  EXPECT_EQ(planned->workspace.statsOffset,
+            int64_t(65535) * 2 * 256 * 256 * 512 * 4);
 }
 
 TEST(Plan, WorkspaceMustFitTheAddressSpace) {
   KernelInfo info = countedParts(1 << 10);
   info.paddedRows = 1 << 30;
-  info.headDim = 254;
+  info.headDim = 252;
   TestSetup setup(info);
   // 2 * 2^10 * 2^30 rows of 2^10 bytes are 2^51 for a request.
   EXPECT_TRUE(plan(*setup.kernel, {1 << 11, 100}).ok());

@@ -71,7 +71,7 @@ std::string tokentile::explain(const CompileResult &result,
   lines.add("items", work.items);
   lines.add("blocks", int64_t(work.items) * info.kvHeads * info.rowBlocks);
   lines.add("merge_blocks", work.mergeBlocks);
-  lines.add("workspace_bytes", workspaceOf(info, work.partials).bytes);
+  lines.add("workspace_bytes", workspaceOf(info, work, launch.batch).bytes);
   lines.add("key_bytes_read", sweepBytes * info.sweeps);
   if (!chip.isHost())
     lines.add("key_read_microseconds_at_best",

@@ -129,7 +129,7 @@ Status DraftBench::prepare(const DraftStep &given) {
   whole = *planned;
   one = *single;
   StatusOr<Buffer> space = device.allocate(
-      size_t(std::max(whole.workspaceBytes, one.workspaceBytes)));
+      size_t(std::max(whole.workspace.bytes, one.workspace.bytes)));
   if (!space.ok())
     return space.status();
   workspace = *std::move(space);

@@ -56,7 +56,7 @@ Status Attention::prepare(int32_t width, int32_t batch) {
   StatusOr<Plan> planned = plan(*kernel, {batch, maxKeys});
   if (!planned.ok())
     return planned.status();
-  int64_t bytes = planned->workspaceBytes;
+  int64_t bytes = planned->workspace.bytes;
   if (bytes &&
       (workspaces.empty() || int64_t(workspaces.back().size()) < bytes)) {
     StatusOr<Buffer> made = device.allocate(size_t(bytes));
