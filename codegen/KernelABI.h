@@ -127,8 +127,14 @@ enum class Columns { Uniform, Counted, Packed };
 enum class SplitPolicy { Auto, Count, Keys, Pieces };
 
 /// Of pieces that grow, so many lie between a position and its double; the
-/// first twice as many are of equal size.
-constexpr int64_t piecesPerDoubling = 16;
+/// first twice as many are of equal size. The last ones of all heads, which are
+/// the longest, then are about as many as a large chip has multiprocessors.
+constexpr int64_t piecesPerDoubling(int64_t kvHeads) {
+  int64_t pieces = 16;
+  while (pieces * 2 * kvHeads <= 64)
+    pieces *= 2;
+  return pieces;
+}
 
 /// Everything a caller must know to launch a kernel. Written by the compiler,
 /// stored in manifests, read by the runtime.

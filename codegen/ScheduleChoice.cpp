@@ -46,7 +46,7 @@ static int64_t mostRows(KernelOp spec, const ChipFacts &chip) {
 }
 
 /// Fixes what the order of summation depends on with wgmma, the key tile alone:
-/// the largest with which two warpgroups hold 128 rows.
+/// that of 64 keys, or fewer if two warpgroups do not hold 128 rows with them.
 static ScheduleAttr fixWgmma(KernelOp spec, const ChipFacts &chip) {
   ScheduleAttr given = spec.getScheduleOrDefault();
   MmaSchedule s;
@@ -54,7 +54,7 @@ static ScheduleAttr fixWgmma(KernelOp spec, const ChipFacts &chip) {
   s.rowWarps = 8;
   s.keyWarps = 1;
   s.stages = 2;
-  s.keyTile = 128;
+  s.keyTile = 64;
   while (s.keyTile > layout::kDepth && !isPossible(spec, s, chip))
     s.keyTile /= 2;
   return ScheduleAttr::get(

@@ -172,20 +172,20 @@ std::pair<Value, Value> ItemBuilder::partsOfRequest(Value first, Value end) {
 /// doubling; on level k a piece has 2^k units.
 Value ItemBuilder::pieceOf(Value tile) {
   int64_t keys = plan.getSplitOrDefault().getValue();
+  int64_t perLevel = piecesPerDoubling(plan.getHeads().getKv());
   Value unit = div(tile, constant(keys / keyTile)), level = constant(0);
-  for (int64_t start = 2 * piecesPerDoubling; start * keys <= INT32_MAX;
-       start *= 2) {
+  for (int64_t start = 2 * perLevel; start * keys <= INT32_MAX; start *= 2) {
     Value behind = is(CmpIPredicate::sge, unit, constant(start));
     level = add(level, arith::ExtUIOp::create(b, b.getI32Type(), behind));
   }
-  return add(mul(level, constant(piecesPerDoubling)),
+  return add(mul(level, constant(perLevel)),
              arith::ShRUIOp::create(b, unit, level));
 }
 
 /// The first tile of growing piece `piece`.
 Value ItemBuilder::startOf(Value piece) {
   int64_t keys = plan.getSplitOrDefault().getValue();
-  Value perLevel = constant(piecesPerDoubling);
+  Value perLevel = constant(piecesPerDoubling(plan.getHeads().getKv()));
   Value level = sub(larger(div(piece, perLevel), constant(1)), constant(1));
   Value within = sub(piece, mul(level, perLevel));
   return mul(arith::ShLIOp::create(b, within, level), constant(keys / keyTile));

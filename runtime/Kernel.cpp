@@ -141,11 +141,11 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
 }
 
 /// Growing pieces of which the first have one unit.
-static int32_t countPieces(int64_t units) {
-  int64_t last = units - 1, level = 0;
-  while (last >> level >= 2 * piecesPerDoubling)
+static int32_t countPieces(int64_t units, int64_t kvHeads) {
+  int64_t last = units - 1, level = 0, perLevel = piecesPerDoubling(kvHeads);
+  while (last >> level >= 2 * perLevel)
     ++level;
-  return int32_t(level * piecesPerDoubling + (last >> level) + 1);
+  return int32_t(level * perLevel + (last >> level) + 1);
 }
 
 WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
@@ -157,7 +157,8 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   if (info.splitPolicy == SplitPolicy::Keys)
     work.slots = int32_t(ceilDiv(bounds.keys, info.splitValue));
   if (info.splitPolicy == SplitPolicy::Pieces)
-    work.slots = countPieces(ceilDiv(bounds.keys, info.splitValue));
+    work.slots =
+        countPieces(ceilDiv(bounds.keys, info.splitValue), info.kvHeads);
   auto [items, partials] = countItems(info, bounds, work.slots);
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;

@@ -49,14 +49,25 @@ LogicalResult MmaEmitter::emit() {
   return result;
 }
 
+Value MmaEmitter::helper() {
+  return b.add(thread, layout::kWarp - mma.blockThreads());
+}
+
 void MmaEmitter::emitPrefetch() {
-  // The rows of the table, of which the blocks divide the lines. Which entries
-  // a block needs it learns from lengths; both then come at one time.
+  // LLVM has the instruction for these chips.
+  if (!plan.getPaging().getPage() || !isHopperOn(plan))
+    return;
+  // The last warp has time while the first finds the block's item.
+  Value mine = helper();
+  b.when(b.is(Lane::Predicate::sge, mine, b.i32(0)),
+         [&] { prefetchTable(mine); });
+}
+
+/// The rows of the table, of which the blocks divide the lines. Which entries a
+/// block needs it learns from lengths; both then come at one time.
+void MmaEmitter::prefetchTable(Value lane) {
   constexpr int64_t line = 128;
   int64_t page = plan.getPaging().getPage();
-  // LLVM has the instruction for these chips.
-  if (!page || !isHopperOn(plan))
-    return;
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   Value last = b.add(block->field(b, offsetof(KernelArgs, maxKeys), i32), -1);
   last = b.div(last, page);
@@ -65,16 +76,14 @@ void MmaEmitter::emitPrefetch() {
   Value lastByte = b.shiftLeft(last, 2);
   // A row may begin within a line.
   Value lines = b.add(b.div(lastByte, line), 2);
-  Value batch = block->field(b, offsetof(KernelArgs, batch), i32);
   Value blocks = NVVM::GridDimXOp::create(b, i32);
   Value x = NVVM::BlockIdXOp::create(b, i32);
-  Value mine = b.add(x, arith::MulIOp::create(b, thread, blocks));
+  Value mine = b.add(x, arith::MulIOp::create(b, lane, blocks));
   Value request = arith::DivUIOp::create(b, mine, lines);
   Value within = arith::RemUIOp::create(b, mine, lines);
   Value byte = b.smaller(b.mul(within, line), lastByte);
-  Value wanted = b.both(b.lessThan(thread, layout::kWarp),
-                        b.is(Lane::Predicate::slt, request, batch));
-  b.when(wanted, [&] {
+  Value batch = block->field(b, offsetof(KernelArgs, batch), i32);
+  b.when(b.is(Lane::Predicate::slt, request, batch), [&] {
     Value stride = block->field(b, offsetof(KernelArgs, tableStride), i64);
     Value row = arith::MulIOp::create(b, b.extend(request), b.mul(stride, 4));
     row = arith::AddIOp::create(

@@ -38,6 +38,9 @@ protected:
 
   /// Begins to bring into the cache what the first copies wait for.
   virtual void emitPrefetch();
+  /// The lane within the last warp of the block; negative in other warps.
+  Value helper();
+  void prefetchTable(Value lane);
   /// Emits the program for the item that the block has found.
   virtual mlir::LogicalResult emitItem();
   /// Where the threads that multiply meet.

@@ -1,9 +1,10 @@
 //===- WgmmaCopies.cpp - Rings of slots, filled through tensor maps -------===//
 //
-// One thread copies in boxes of eight keys that no page boundary divides. A box
-// some keys of which the pages do not hold is copied by all producers instead,
-// sixteen bytes at a time, with zeros for keys that are not held, whose memory
-// is not touched.
+// The first producers copy a tile in boxes of eight keys, which no page
+// boundary divides, one box each, so that all begin together. A box some keys
+// of which the pages do not hold is copied by all producers instead, sixteen
+// bytes at a time, with zeros for keys that are not held, whose memory is not
+// touched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,20 +57,24 @@ Value WgmmaEmitter::copyTarget(Value base, layout::CopyShape shape, int64_t j) {
 }
 
 void WgmmaEmitter::emit(LookupPagesOp op) {
-  // For the leader: the pages of one tile.
-  Registers &pages = map[op.getPages()];
-  int64_t page = plan.getPaging().getPage();
-  if (!page) {
-    pages = {b.i32(0)};
+  // For each copier the page of its box.
+  Value &page = map[op.getPages()].emplace_back(b.i32(0));
+  if (!plan.getPaging().getPage())
     return;
-  }
-  Value first = b.mul(single(op.getTile()), keyTile);
-  for (int64_t key = 0; key < keyTile; key += page)
-    pages.push_back(lookupPage(b.add(first, key)));
+  Value row = b.mul(b.rem(producer(), boxes()), layout::kGroup);
+  page = lookupPage(b.add(b.mul(single(op.getTile()), keyTile), row));
 }
 
+Value WgmmaEmitter::producer() { return b.add(thread, -mma.threads()); }
+
+int64_t WgmmaEmitter::boxes() const { return keyTile / layout::kGroup; }
+
 Value WgmmaEmitter::isLeader() {
-  return b.is(Lane::Predicate::eq, thread, b.i32(mma.threads()));
+  return b.is(Lane::Predicate::eq, producer(), b.i32(0));
+}
+
+Value WgmmaEmitter::isCopier() {
+  return b.is(Lane::Predicate::ult, producer(), b.i32(boxes()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,7 +106,7 @@ WgmmaEmitter::Turn WgmmaEmitter::turn(Value ring, Value index) {
 void WgmmaEmitter::emitAcquire(AcquireOp op) {
   // Before its first completion a barrier passes for the odd parity.
   Turn at = turn(op.getRing(), op.getTurn());
-  b.when(isLeader(), [&] {
+  b.when(isCopier(), [&] {
     ptx(kWait, "r,r,~{memory}", {at.empty, b.xorBits(at.parity, 1)});
   });
 }
@@ -143,13 +148,17 @@ Value WgmmaEmitter::firstSlot(Value firstKey) {
 void WgmmaEmitter::copyWhole(FillOp op, Value target, Value full) {
   int64_t page = plan.getPaging().getPage();
   int64_t bytes = op.getBuffer().getType().getSlotBytes();
-  ptx("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,n,~{memory}",
-      {full, b.i32(bytes)});
-  Value slot = firstSlot(b.mul(single(op.getTile()), keyTile));
-  for (int64_t row = 0; row < keyTile; row += layout::kGroup)
-    copyBox(op, b.offset(target, row / layout::kGroup * boxBytes()),
-            b.add(slot, page ? row % page : row),
-            registers(op.getPages())[page ? row / page : 0], full);
+  b.when(isLeader(), [&] {
+    ptx("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+        "r,n,~{memory}", {full, b.i32(bytes)});
+  });
+  b.when(isCopier(), [&] {
+    Value row = b.mul(producer(), layout::kGroup);
+    Value slot = b.add(firstSlot(b.mul(single(op.getTile()), keyTile)),
+                       page && page < keyTile ? b.rem(row, page) : row);
+    copyBox(op, b.offset(target, b.mul(producer(), boxBytes())), slot,
+            single(op.getPages()), full);
+  });
 }
 
 /// Rows [first, first + rows) of a tile by the producers: zeros or dense rows
@@ -159,7 +168,7 @@ void WgmmaEmitter::copyRows(FillOp op, Value target, Value first, int64_t rows,
                             Value page) {
   layout::CopyShape shape =
       layout::shareCopies(layout::kWarpgroup, dim * 2 / layout::kChunk, rows);
-  Value producer = b.add(thread, -mma.threads());
+  Value producer = this->producer();
   Value chunk = b.rem(producer, shape.chunksPerRow);
   Value bytes = b.extend(b.shiftLeft(chunk, 4));
   Value firstKey = b.mul(single(op.getTile()), keyTile);
@@ -235,7 +244,7 @@ void WgmmaEmitter::emitFill(FillOp op) {
   b.choose(
       isWhole(single(op.getTile())),
       [&] {
-        b.when(isLeader(), [&] { copyWhole(op, target, at.full); });
+        copyWhole(op, target, at.full);
         return Registers();
       },
       [&] {

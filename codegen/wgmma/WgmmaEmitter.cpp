@@ -18,7 +18,7 @@ WgmmaEmitter::WgmmaEmitter(Lane &b, ProgramOp program,
 
 void WgmmaEmitter::emitPrefetch() {
   MmaEmitter::emitPrefetch();
-  b.when(b.is(Lane::Predicate::eq, thread, b.i32(0)), [&] {
+  b.when(b.is(Lane::Predicate::eq, helper(), b.i32(0)), [&] {
     for (Value map : maps)
       ptx("prefetch.tensormap [$0];", "l", {map});
   });

@@ -48,12 +48,18 @@ private:
     Value slot, full, empty, parity;
   };
   Turn turn(Value ring, Value index);
-  /// i1: this is the one thread that waits for slots and starts copies.
+  /// This producer, from 0; negative for a consumer.
+  Value producer();
+  /// Boxes of a tile.
+  int64_t boxes() const;
+  /// i1: this thread waits for slots and copies whole boxes; the first of those
+  /// announces their bytes.
+  Value isCopier();
   Value isLeader();
-  /// Copies a tile through the tensor map, by one thread.
+  /// Copies a tile through the tensor map.
   void copyWhole(attn::FillOp op, Value target, Value full);
   /// Copies a tile some rows of which are not held: boxes of rows that are held
-  /// by one thread, the others by all producers.
+  /// by the leader, the others by all producers.
   void copyRest(attn::FillOp op, Value target, Value full);
   void copyRows(attn::FillOp op, Value target, Value first, int64_t rows,
                 Value page);
