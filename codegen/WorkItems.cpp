@@ -87,17 +87,19 @@ struct Scalars {
     return branch.getResults();
   }
 
+  /// One less than the factor that divides by `share`, so that it is positive
+  /// for 1 too: lanes pass it on as the largest of theirs.
   Value reciprocal(Value share) {
-    Value quotient =
-        arith::DivUIOp::create(b, number((int64_t(1) << kShift) - 1), share);
-    return add(quotient, 1);
+    return div(number((int64_t(1) << kShift) - 1), share);
   }
   /// Parts of at most `share` tiles that `tiles` make; none make none.
   Value partsOf(Value tiles, Value share, Value reciprocal) {
     Type i64 = b.getI64Type();
     Value up = arith::ExtUIOp::create(b, i64, add(add(tiles, share), -1));
-    Value wide = arith::ExtUIOp::create(b, i64, reciprocal);
-    Value product = arith::MulIOp::create(b, up, wide);
+    Value factor = arith::ExtUIOp::create(b, i64, reciprocal);
+    factor = arith::AddIOp::create(b, factor,
+                                   arith::ConstantIntOp::create(b, 1, 64));
+    Value product = arith::MulIOp::create(b, up, factor);
     Value shift = arith::ConstantIntOp::create(b, kShift, 64);
     return arith::TruncIOp::create(b, b.getI32Type(),
                                    arith::ShRUIOp::create(b, product, shift));

@@ -68,7 +68,7 @@ public:
 
 private:
   struct Division {
-    /// Most tiles of a part, and a factor that divides by it.
+    /// Most tiles of a part, and one less than the factor that divides by it.
     mlir::Value share, reciprocal;
     /// Parts of requests with several; requests of one part above half a
     /// share; requests with several parts.

@@ -360,6 +360,21 @@ TEST_F(ItemsTest, AWarpFindsWhatAThreadFinds) {
   }
 }
 
+TEST_F(ItemsTest, AWarpFindsWhatAThreadFindsOfFewTiles) {
+  // Of few tiles each is a part of its own.
+  compile(decodeSpec(24, 4, 256), "sm_90a");
+  for (std::vector<int32_t> tiles : {std::vector<int32_t>{0, 0, 11, 0},
+                                     {1, 1, 6, 0},
+                                     {5, 6, 1, 10},
+                                     {0, 0},
+                                     {2, 1}}) {
+    Division alone = divide(tiles, 11), lanes = divide(tiles, 11, true);
+    EXPECT_EQ(alone.items, lanes.items);
+    EXPECT_EQ(alone.merged, lanes.merged);
+    expectComplete(tiles, 11);
+  }
+}
+
 TEST_F(ItemsTest, ARequestAloneFillsTheDevice) {
   compile(decodeSpec(24, 4, 256), "sm_90a");
   for (int32_t tiles : {1, 5, 32, 33, 34, 257, 2048}) {
