@@ -36,12 +36,13 @@ Case makeBatch(const std::string &text, const std::vector<int32_t> &contexts) {
   return testCase;
 }
 
-/// One long request, many short ones, some without keys or query tokens.
+/// One request so long that it is divided, many short ones, some without keys
+/// or query tokens.
 std::vector<int32_t> raggedContexts(size_t batch) {
   std::vector<int32_t> contexts(batch);
   for (size_t b = 0; b < batch; ++b)
     contexts[b] = b % 5 == 4 ? 0 : int32_t(37 * b % 150);
-  contexts[batch / 2] = 900;
+  contexts[batch / 2] = 3300;
   return contexts;
 }
 
@@ -138,8 +139,49 @@ TEST_F(Batch, RaggedLaneByLane) {
     make("", raggedContexts(batch), "sm_100a");
     auto outcome = lanes->run(*problem);
     ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+    EXPECT_GT(outcome->items, int32_t(batch));
     EXPECT_TRUE(outcome->comparison.ok)
         << "batch " << batch << ": " << outcome->comparison.message;
+  }
+}
+
+/// A batch of requests that have all of their `tokens` query tokens.
+static Case wholeBlocks(const std::string &specText,
+                        const std::vector<int32_t> &contexts, int32_t tokens) {
+  Case result;
+  result.specText = specText;
+  result.batch = int32_t(contexts.size());
+  result.seed = 5;
+  result.contexts = result.lengths = contexts;
+  result.columns.assign(contexts.size(), tokens);
+  return result;
+}
+
+// Draft blocks beside padded requests; of few tiles each is a part of its own.
+TEST_F(Batch, DraftsLaneByLane) {
+  constexpr int32_t tokens = 8;
+  const std::string text =
+      "attn.kernel @draft heads<4 over 1, dim 128> tokens<" +
+      std::to_string(tokens) +
+      "> sees<prefix all, suffix bidirectional> keys<bf16> values<bf16> "
+      "paging<page_major page 16> block<dense> query<bf16 token_major columns "
+      "counted> schedule<mma key_tile 64>";
+  auto draft = LaneRunner::create(text, "sm_90a");
+  ASSERT_TRUE(bool(draft)) << llvm::toString(draft.takeError());
+  (*draft)->multiprocessors = 16;
+  for (const std::vector<int32_t> &contexts :
+       {std::vector<int32_t>{-1, -1, 640, -1}, {17, 16, 1, 600}, {-1, 700}}) {
+    Case testCase = wholeBlocks(text, contexts, tokens);
+    for (size_t b = 0; b < contexts.size(); ++b)
+      if (contexts[b] < 0)
+        testCase.contexts[b] = testCase.lengths[b] = testCase.columns[b] = 0;
+    std::string error;
+    problem = Problem::create((*draft)->getSpec(), testCase, error);
+    ASSERT_TRUE(problem) << error;
+    auto outcome = (*draft)->run(*problem);
+    ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+    EXPECT_GT(outcome->items, testCase.batch);
+    EXPECT_TRUE(outcome->comparison.ok) << outcome->comparison.message;
   }
 }
 
@@ -154,18 +196,6 @@ TEST_F(Batch, PiecesOfKeysDependOnNoOtherRequest) {
   for (int32_t b = 0; b < 9; ++b)
     runner.runAlone(b);
   EXPECT_EQ(together, runner.output());
-}
-
-/// A batch of requests that have all of their `tokens` query tokens.
-static Case wholeBlocks(const std::string &specText,
-                        const std::vector<int32_t> &contexts, int32_t tokens) {
-  Case result;
-  result.specText = specText;
-  result.batch = int32_t(contexts.size());
-  result.seed = 5;
-  result.contexts = result.lengths = contexts;
-  result.columns.assign(contexts.size(), tokens);
-  return result;
 }
 
 // A row's pieces are those of its position, however many rows are beside it
