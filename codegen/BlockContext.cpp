@@ -79,7 +79,8 @@ Value BlockContext::findItem(OpBuilder &b, Value x) {
     found = work->find(inner, number);
     Value isFirst =
         arith::CmpIOp::create(b, loc, CmpIPredicate::eq, head, constant(b, 0));
-    leaveDivision(b, isFirst, found);
+    if (!work->fixesParts())
+      leaveDivision(b, isFirst, found);
   }
   setRequest(b, found);
   if (plan.getSees().getPrefix() != PrefixKind::All) {
@@ -128,26 +129,31 @@ Value BlockContext::prepareMerge(OpBuilder &b) {
               : Value(arith::ConstantIntOp::create(b, loc, 0, 1));
 }
 
-Value BlockContext::countUnits(OpBuilder &b, int64_t rows, bool several) {
-  unitRows = rows;
-  unitsOfSeveral = several;
-  int64_t units = llvm::divideCeil(shape.rows, unitRows);
-  return arith::MulIOp::create(b, loc, field(b, ARG(batch), b.getI32Type()),
-                               constant(b, units * plan.getHeads().getKv()));
+/// Units of one head.
+static int64_t unitsOfHead(const RowShape &shape, int64_t rows) {
+  return llvm::divideCeil(shape.rows, rows);
 }
 
-Value BlockContext::findUnit(OpBuilder &b, Value number) {
-  Value units = constant(b, llvm::divideCeil(shape.rows, unitRows));
+MergeUnits BlockContext::countUnits(OpBuilder &b, int64_t rows, bool several) {
+  int64_t units = unitsOfHead(shape, rows) * plan.getHeads().getKv();
+  Value count = arith::MulIOp::create(
+      b, loc, field(b, ARG(batch), b.getI32Type()), constant(b, units));
+  return {rows, several, count};
+}
+
+Value BlockContext::findUnit(OpBuilder &b, const MergeUnits &all,
+                             Value number) {
+  Value units = constant(b, unitsOfHead(shape, all.rows));
   Value heads = constant(b, plan.getHeads().getKv());
   Value unit = arith::RemUIOp::create(b, loc, number, units);
-  firstRow = arith::MulIOp::create(b, loc, unit, constant(b, unitRows));
+  firstRow = arith::MulIOp::create(b, loc, unit, constant(b, all.rows));
   Value rest = arith::DivUIOp::create(b, loc, number, units);
   kvHead = arith::RemUIOp::create(b, loc, rest, heads);
   Value request = arith::DivUIOp::create(b, loc, rest, heads);
   WorkItem found{request, constant(b, 0), constant(b, 1), constant(b, 0)};
   if (work) {
     ImplicitLocOpBuilder inner(loc, b);
-    found = work->findLeft(inner, request, unitsOfSeveral);
+    found = work->findLeft(inner, request, all.several);
   }
   setRequest(b, found);
   return arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, parts,

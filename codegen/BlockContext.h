@@ -10,6 +10,7 @@
 #ifndef TOKENTILE_CODEGEN_BLOCKCONTEXT_H
 #define TOKENTILE_CODEGEN_BLOCKCONTEXT_H
 
+#include "codegen/KernelABI.h"
 #include "codegen/WorkItems.h"
 #include "dialect/AttnOps.h"
 
@@ -31,6 +32,15 @@ struct RowShape {
   int64_t paddedRows() const { return rowsPerBlock * rowBlocks; }
 };
 
+/// Units of rows that the merges of a launch share.
+struct MergeUnits {
+  /// Rows of one head in a unit; the last one of a head may have less.
+  int64_t rows;
+  /// The launch may have several requests whose parts are not fixed.
+  bool several;
+  mlir::Value count;
+};
+
 /// Emits the facts of one block. Sweeps call `findItem` first, merges
 /// `findUnit`, at a point that dominates all later uses. Integers are i32
 /// unless they are addresses or strides (i64, bytes).
@@ -50,15 +60,15 @@ public:
   /// i1: the launch has several requests, and the order in which parts are
   /// added is free.
   mlir::Value prepareMerge(mlir::OpBuilder &b);
-  /// Units of `rows` rows of a head that the merges of the launch share: block
-  /// x has units x, x + stride, .... Before `findUnit`. Without `several` the
-  /// launch has one request, or the plan fixes the parts, and `prepareMerge`
-  /// was called.
-  mlir::Value countUnits(mlir::OpBuilder &b, int64_t rows, bool several);
+  /// Units of `rows` rows: block x has units x, x + stride, .... Without
+  /// `several` the launch has one request, or the plan fixes the parts, and
+  /// `prepareMerge` was called.
+  MergeUnits countUnits(mlir::OpBuilder &b, int64_t rows, bool several);
   mlir::Value unitStride(mlir::OpBuilder &b);
   /// Gives a block unit `number`, behind the wait. Returns i1: its request has
   /// several parts. If not, the sweep has written its rows.
-  mlir::Value findUnit(mlir::OpBuilder &b, mlir::Value number);
+  mlir::Value findUnit(mlir::OpBuilder &b, const MergeUnits &units,
+                       mlir::Value number);
 
   attn::KernelOp plan;
   RowShape shape;
@@ -118,7 +128,9 @@ public:
   mlir::Value statsAddress(mlir::OpBuilder &b, mlir::Value slot,
                            mlir::Value row);
   /// Bytes of an element of a partial output.
-  int64_t partialElementBytes() const { return globalSpace == 1 ? 2 : 4; }
+  int64_t partialElementBytes() const {
+    return globalSpace == 1 ? gpuPartialBytes : sizeof(float);
+  }
 
   //===--- Keys
   //------------------------------------------------------------===//
@@ -174,9 +186,6 @@ private:
   mlir::Value args;
   const LaneTeam &team;
   unsigned globalSpace;
-  /// Rows of a merge's unit; the last one of a head may have less.
-  int64_t unitRows = 1;
-  bool unitsOfSeveral = false;
   /// Null if every request is one item.
   attn::ItemOp item;
   std::unique_ptr<WorkItems> work;

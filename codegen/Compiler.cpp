@@ -301,7 +301,7 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
     return info;
   MmaSchedule mma = readSchedule(schedule);
   info.tensorMaps = mma.wgmma;
-  info.partialElementBytes = 2;
+  info.partialElementBytes = gpuPartialBytes;
   info.threads = mma.blockThreads();
   info.mergeThreads = mergeThreads(plan);
   info.sharedBytes = sharedLayout(plan, mma).bytes;

@@ -62,14 +62,16 @@ struct KernelArgs {
   /// Unnormalised partial outputs [slots of parts, kvHeads, paddedRows, D] in
   /// elements of KernelInfo::partialElementBytes: on the host float, on a GPU
   /// fp16 that the row's factor multiplies, the dimensions in the order of
-  /// layout::partialPlace. Null if there is no merge.
+  /// layout::partialPlace, in blocks of 32 or what a warp has of a row. Null if
+  /// there is no merge.
   void *partialOutput;
   /// Of each partial row the running maximum (in log2 units), the sum, and on a
   /// GPU the factor, float [slots of parts, kvHeads, paddedRows, 4]; null if
   /// there is no merge.
   float *partialStats;
-  /// Parts of each request and the slot of its first, [B, 2], which the sweep
-  /// leaves for the merge; null if there is no merge.
+  /// Parts of each request and the slot of its first, [B, 2], which a sweep of
+  /// `split<auto>` leaves for the merge of several requests; null if there is
+  /// no merge.
   int32_t *divisions;
   /// `sink`: the logit of each query head, [queryHeads].
   const float *sinks;
@@ -103,6 +105,10 @@ static_assert(sizeof(KernelArgs) == 16 * 8 + 9 * 8 + 6 * 4,
 
 /// A host kernel: executes block x of the grid.
 using HostKernelFn = void (*)(const KernelArgs *args, int32_t x);
+
+/// Bytes of an element of partial outputs on a GPU, and rows that a block of
+/// its merge has where a launch may have several requests.
+constexpr int32_t gpuPartialBytes = 2, mergeUnitRows = 8;
 
 /// What one copy through a tensor map moves: keys, and elements of a panel.
 constexpr int32_t kBoxRows = 8, kBoxColumns = 64;

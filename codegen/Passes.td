@@ -71,7 +71,7 @@ def StagedToWgmmaPass : Pass<"attn-staged-to-wgmma", "::mlir::ModuleOp"> {
   let summary = "Lower staged programs to wgmma, tensor maps and mbarriers";
   let description = [{
     Staged to machine, for sm_90a and programs with `attn.roles`. Whole tiles
-    are copied through tensor maps by one thread; tiles with rows that the pages
+    are copied through tensor maps, eight keys by a thread; tiles with rows that the pages
     do not hold by all producers, with zeros for those rows. Products are
     m64nNk16 with fp32 accumulators, the probabilities in registers. Numerics
     differ from mma in the order of summation within a product.

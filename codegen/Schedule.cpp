@@ -266,7 +266,7 @@ static int64_t costlyAxes(KernelOp spec) {
   return axes;
 }
 
-/// Whether a thread that copies has several page ids to hold.
+/// Whether a tile has several pages, which a thread that copies looks up.
 static bool hasSmallPages(KernelOp spec) {
   return spec.getPaging().getPage() && spec.getPaging().getPage() < 64;
 }

@@ -401,12 +401,11 @@ LogicalResult tokentile::host::lowerToFunction(ProgramOp program) {
   if (program.getRole() == ProgramRole::Sweep) {
     h.branch(ctx.findItem(h, x), emit);
   } else {
-    auto rows = scf::ForOp::create(
-        h, x, ctx.countUnits(h, /*rows=*/1, /*several=*/true),
-        ctx.unitStride(h));
+    MergeUnits units = ctx.countUnits(h, /*rows=*/1, /*several=*/true);
+    auto rows = scf::ForOp::create(h, x, units.count, ctx.unitStride(h));
     OpBuilder::InsertionGuard guard(h);
     h.setInsertionPoint(rows.getBody()->getTerminator());
-    h.branch(ctx.findUnit(h, rows.getInductionVar()), emit);
+    h.branch(ctx.findUnit(h, units, rows.getInductionVar()), emit);
   }
   if (failed(result))
     return failure();

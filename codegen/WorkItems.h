@@ -1,9 +1,10 @@
 //===- WorkItems.h - Who sweeps what, by the lengths on the device -*- C++ -*-//
 //
 // The requests of a launch are divided into parts, and each part is the item of
-// one block. Every block works the division out for itself, from the lengths
-// that it finds on the device, and so does the merge; no plan of lengths exists
-// anywhere. `codegen/README.md` describes the rule and why it is this one.
+// one block. Every block of a sweep works the division out for itself, from the
+// lengths that it finds on the device, and leaves that of a batch to the merge;
+// no plan of lengths exists anywhere. `codegen/README.md` describes the rule
+// and why it is this one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,6 +56,8 @@ public:
         batch(batch), items(items), slots(slots), heads(heads),
         blocksPerSm(blocksPerSm), partCost(partCost), fixed(fixed) {}
 
+  /// The plan says how many parts a request has.
+  bool fixesParts() const { return fixed; }
   /// The item of number `x` of a kv head.
   WorkItem find(Builder &b, mlir::Value x);
 

@@ -41,8 +41,8 @@ def Attn_ProgramOp : Attn_Op<"program", [
   let summary = "the sweep or the merge of a planned kernel";
   let description = [{
     A sweep runs once for each part of each request (`attn.item`), kv head and
-    row block; a merge once for each row and kv head of each request that has
-    several parts. Which block does which is the launch's affair. `of` names the
+    row block; a merge once for each row, or some rows, of a kv head of each
+    request that has several parts. Which block does which is the launch's affair. `of` names the
     plan, in the same module, from which storages and strides are read.
 
     Example:

@@ -33,8 +33,6 @@ constexpr int64_t maxTilesInAll = int64_t(1) << 28;
 /// even, but where they are not needed their blocks are idle.
 constexpr int64_t leastMeanBytes = 512 * 1024;
 constexpr int64_t mostRounds = 2;
-/// Rows that a block merges at one time where there are several requests.
-constexpr int64_t mergeUnitRows = 8;
 /// Blocks that share the rows of a batch; which are to be merged is known on
 /// the device alone.
 constexpr int64_t mergeBlocksPerMultiprocessor = 8;
@@ -76,6 +74,7 @@ Status checkFacts(const KernelInfo &info) {
       {"keyTile", info.keyTile},
       {"threads", info.threads},
       {"mergeThreads", info.mergeThreads},
+      {"partialElementBytes", info.partialElementBytes},
   };
   for (auto [field, value] : positive)
     if (value <= 0)
@@ -164,7 +163,9 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   work.partials = partials;
   if (work.merges()) {
     int64_t most = mergeBlocksPerMultiprocessor * int64_t(multiprocessors);
-    int64_t units = ceilDiv(info.rows, mergeUnitRows) * info.kvHeads;
+    bool fixes = info.splitPolicy != SplitPolicy::Auto;
+    int64_t units =
+        ceilDiv(info.rows, fixes ? 1 : mergeUnitRows) * info.kvHeads;
     work.mergeBlocks =
         int32_t(bounds.batch == 1 ? info.rows * info.kvHeads
                                   : std::min(units * bounds.batch, most));

@@ -70,8 +70,8 @@ struct WorkPlan {
   /// Items of one kv head and row block: blocks of the sweep that may have
   /// something to do.
   int32_t items = 1;
-  /// Blocks that run at once; with a split of fixed count or size the most
-  /// parts of a request.
+  /// Multiprocessors; with a split of fixed count or size the most parts of a
+  /// request.
   int32_t slots = 1;
   /// Partial results of one kv head, at most; 0 if no request can have several
   /// parts.
@@ -82,8 +82,7 @@ struct WorkPlan {
   bool merges() const { return partials > 0; }
 };
 
-/// The work of launches within `bounds` on a device of so many
-/// multiprocessors, each of which holds a block.
+/// The work of launches within `bounds` on a device of so many multiprocessors.
 /// REQUIRES: bounds.batch > 0 and bounds.keys > 0.
 WorkPlan planWork(const KernelInfo &info, const Bounds &bounds,
                   int32_t multiprocessors);

@@ -4,8 +4,9 @@
 // parts. A group of threads, one thread for eight dimensions, reads statistics
 // and outputs of many parts at one time and adds them relative to the largest
 // maximum it has met. Of one request, which may have many parts and few rows,
-// all groups take the parts of a row in turn, and their sums meet in shared
-// memory in a fixed order; of several each group has its own row.
+// and where the plan fixes the parts, all groups take the parts of a row in
+// turn, and their sums meet in shared memory in a fixed order; of several
+// requests each group has its own row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +22,13 @@ using namespace tokentile::attn;
 /// Elements of one thread: eight of two bytes make one 16-byte load.
 static constexpr int64_t kElements = 8;
 /// Groups of threads that share the parts of a row.
-static constexpr int64_t kGroups = 8;
+static constexpr int64_t kGroups = mergeUnitRows;
 /// Parts that a group reads at one time.
 static constexpr int64_t kLeastAtOnce = 4, kMostAtOnce = 9;
 
 /// Parts that a group reads at one time: its share of those that one request
-/// has, so that a merge waits for memory once. Depends on nothing that differs
-/// between launches of an invariant schedule.
+/// has, so that a merge waits for memory once, or twice with one kv head.
+/// Depends on nothing that differs between launches of an invariant schedule.
 static int64_t partsAtOnce(KernelOp plan) {
   StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
   int64_t parts = findChip(chip)->multiprocessors / plan.getHeads().getKv();
@@ -77,14 +78,7 @@ private:
     Registers elements;
   };
 
-  /// The first part of this group, of kGroups (a power of two) that take the
-  /// pieces in turn, by their numbers.
-  Value firstPart() {
-    if (!block.firstPiece)
-      return group;
-    Value behind = arith::SubIOp::create(b, group, block.firstPiece);
-    return b.rem(behind, kGroups);
-  }
+  Value firstPart();
   void mergeRow();
   void mergeOwnRows();
   void mergeUnits(bool several);
@@ -118,6 +112,20 @@ Value MergeEmitter::referenceOf(Value max) {
   return b.select(empty, b.f32(0), max);
 }
 
+/// The first part that this group reads, of kGroups (a power of two) that take
+/// pieces in turn, by their numbers. It may lie before part 0: which pieces are
+/// read at one time, and so how sums are rounded, is a matter of their numbers
+/// too.
+Value MergeEmitter::firstPart() {
+  if (!block.firstPiece)
+    return group;
+  Value behind = arith::SubIOp::create(b, group, block.firstPiece);
+  Value part = b.rem(behind, kGroups);
+  Value turn = b.div(b.add(block.firstPiece, part), kGroups);
+  Value before = b.mul(b.rem(turn, partsAtOnce(plan)), kGroups);
+  return arith::SubIOp::create(b, part, before);
+}
+
 /// Adds parts `firstPart`, `firstPart + step`, ... of a row, for this thread's
 /// elements. Reads those below `end`, which need not all exist, so that loads
 /// do not wait for the number of parts.
@@ -141,8 +149,8 @@ MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value firstPart,
         // a sum has no output; what lies there is read but not used.
         Registers stats, factors, outputs, inside;
         for (int64_t i = 0; i < count; ++i) {
-          inside.push_back(b.is(Lane::Predicate::slt, part, block.parts));
-          Value exists = b.is(Lane::Predicate::slt, part, end);
+          inside.push_back(b.is(Lane::Predicate::ult, part, block.parts));
+          Value exists = b.is(Lane::Predicate::ult, part, end);
           Value safe = b.select(exists, part, b.i32(0));
           Value behind = b.mul(b.extend(safe), rows * 4 * 4);
           Value at = b.add(firstStats, behind);
@@ -308,9 +316,9 @@ void MergeEmitter::mergeUnits(bool several) {
   if (mergeIsDependent(plan))
     NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
   Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
-  Value units = block.countUnits(b, several ? kGroups : 1, several);
-  b.loop(x, units, block.unitStride(b), {}, [&](Value unit, ValueRange) {
-    b.when(block.findUnit(b, unit),
+  MergeUnits units = block.countUnits(b, several ? kGroups : 1, several);
+  b.loop(x, units.count, block.unitStride(b), {}, [&](Value unit, ValueRange) {
+    b.when(block.findUnit(b, units, unit),
            [&] { several ? mergeOwnRows() : mergeRow(); });
     return Registers();
   });

@@ -156,13 +156,16 @@ int64_t tokentile::partialBlock(KernelOp plan) {
 }
 
 /// The factors from a row to its partial output and back: powers of two with
-/// which the largest element, of magnitude `largest`, is 2^14 to 2^15.
+/// which the largest element, of magnitude `largest`, is 2^14 to 2^15. Beside
+/// an infinite element the others keep their magnitude.
 static std::pair<Value, Value> partialFactors(Lane &b, Value largest) {
   constexpr int64_t kExponent = 23, kMask = 0xff << kExponent;
   constexpr int64_t kBias = 127, kTop = 14;
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   Value bits = arith::BitcastOp::create(b, i32, largest);
   Value exponent = arith::AndIOp::create(b, bits, b.i32(kMask));
+  Value infinite = b.is(Lane::Predicate::eq, exponent, b.i32(kMask));
+  exponent = b.select(infinite, b.i32((kBias + kTop) << kExponent), exponent);
   // Both are normal numbers.
   exponent = b.larger(exponent, b.i32((kTop + 1) << kExponent));
   Value down = b.add(exponent, -(kTop << kExponent));

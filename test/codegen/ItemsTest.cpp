@@ -106,9 +106,9 @@ LLVM::LLVMFuncOp ItemsTest::emit(const LaneTeam &team, unsigned space,
   SmallVector<Value> values;
   if (merge) {
     // Row 0 of head 0 of the request.
-    block.countUnits(b, /*rows=*/1, /*several=*/true);
+    MergeUnits units = block.countUnits(b, /*rows=*/1, /*several=*/true);
     Value all = block.constant(b, info.rows * info.kvHeads);
-    block.findUnit(b, arith::MulIOp::create(b, loc, x, all));
+    block.findUnit(b, units, arith::MulIOp::create(b, loc, x, all));
     values = {block.request, block.part, block.parts, block.slot, x, x};
   } else {
     Value heads = block.constant(b, info.kvHeads * info.rowBlocks);
@@ -411,6 +411,8 @@ TEST_F(ItemsTest, RaggedBatchesAreEven) {
             << kv << " kv heads, batch " << batch << ", round " << round;
         sum += even;
       }
+      // A launch has two rounds of parts more than requests; a third would make
+      // this 0.80.
       EXPECT_GE(sum / 20, 0.79) << kv << " kv heads, batch " << batch;
     }
   }

@@ -156,7 +156,13 @@ TEST_F(ScheduleTest, EveryPointHasAScheduleThatFitsOrARefusal) {
         int64_t producers = s.blockThreads() - s.threads();
         EXPECT_LE(registers.consumers * s.threads() +
                       registers.producers * producers,
-                  65536);
+                  65536 / blocksPerSm(spec, s));
+        // The driver takes 1 KiB for each block.
+        EXPECT_LE(blocksPerSm(spec, s) * (sharedLayout(spec, s).bytes + 1024),
+                  chip.sharedPerSm);
+        EXPECT_EQ(blocksPerSm(spec, s) == 2, chip.hasWgmma() &&
+                                                 point.dim <= 128 &&
+                                                 rows > 16 && rows <= 64);
         EXPECT_EQ(selectSchedule(spec, chip), chosen) << "stable";
       }
   }

@@ -135,14 +135,17 @@ TEST_F(Batch, RaggedOnTheHost) {
 }
 
 TEST_F(Batch, RaggedLaneByLane) {
-  for (size_t batch : {2, 5, 33}) {
-    make("", raggedContexts(batch), "sm_100a");
-    auto outcome = lanes->run(*problem);
-    ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
-    EXPECT_GT(outcome->items, int32_t(batch));
-    EXPECT_TRUE(outcome->comparison.ok)
-        << "batch " << batch << ": " << outcome->comparison.message;
-  }
+  for (size_t batch : {2, 5, 33})
+    for (const char *rest : {"", "split<count of 3>", "split<keys of 512>"}) {
+      if (batch > 5 && *rest)
+        continue;
+      make(rest, raggedContexts(batch), "sm_100a");
+      auto outcome = lanes->run(*problem);
+      ASSERT_TRUE(bool(outcome)) << llvm::toString(outcome.takeError());
+      EXPECT_GT(outcome->items, int32_t(batch));
+      EXPECT_TRUE(outcome->comparison.ok)
+          << rest << ", batch " << batch << ": " << outcome->comparison.message;
+    }
 }
 
 /// A batch of requests that have all of their `tokens` query tokens.
@@ -199,18 +202,19 @@ TEST_F(Batch, PiecesOfKeysDependOnNoOtherRequest) {
 }
 
 // A row's pieces are those of its position, however many rows are beside it
-// and wherever the window of the others begins.
+// and wherever the window of the others begins. They are more than a merge
+// reads at one time.
 TEST_F(Batch, PiecesOfKeysDependOnNoOtherRow) {
   auto specOfTokens = [](int64_t tokens) {
     return "attn.kernel @batch heads<12 over 2, dim 128> tokens<" +
            std::to_string(tokens) +
-           "> sees<prefix left within 700, suffix causal> keys<bf16> "
+           "> sees<prefix left within 5000, suffix causal> keys<bf16> "
            "values<fp16> paging<page_major page 16> output<fp16 "
            "token_major with lse> split<keys of 64> "
            "schedule<auto key_tile 32 key_warps 1>";
   };
   // The window of row 4 begins with a piece.
-  constexpr int32_t tokens = 8, context = 13 * 64 + 699 - 4;
+  constexpr int32_t tokens = 8, context = 13 * 64 + 4999 - 4;
   Case testCase = wholeBlocks(specOfTokens(tokens), {context}, tokens);
   auto all = LaneRunner::create(testCase.specText, "sm_100a");
   auto one = LaneRunner::create(specOfTokens(1), "sm_100a");

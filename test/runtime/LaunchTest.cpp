@@ -207,8 +207,9 @@ TEST(Launch, ScalarsAndWorkspace) {
   EXPECT_EQ(seenArgs.batch, 2);
   EXPECT_EQ(seenArgs.items, 2 * 3);
   EXPECT_EQ(seenArgs.slots, 3);
-  // 12 rows, eight at a time, of 2 heads of 2 requests.
-  EXPECT_EQ(seenArgs.mergeBlocks, 8);
+  // 12 rows of 2 heads of 2 requests, or 8 blocks a multiprocessor.
+  EXPECT_EQ(seenArgs.mergeBlocks,
+            std::min(48, 8 * setup.device->facts().multiprocessors));
   EXPECT_EQ(seenArgs.maxKeys, 100);
   EXPECT_EQ(seenArgs.poolPages, 99);
   EXPECT_EQ(seenArgs.tableStride, 7);

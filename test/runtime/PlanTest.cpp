@@ -133,12 +133,15 @@ TEST(PlanWork, Table) {
 
 TEST(PlanWork, BlocksOfTheMerge) {
   KernelInfo info = countedParts(3);
-  // A row of each kv head; of a batch eight rows, and no more blocks than
-  // multiprocessors work on.
+  // A row of each kv head, and no more blocks than multiprocessors work on.
   EXPECT_EQ(planWork(info, {1, 100}, 132).mergeBlocks, 12 * 2);
-  EXPECT_EQ(planWork(info, {4, 100}, 132).mergeBlocks, 2 * 2 * 4);
+  EXPECT_EQ(planWork(info, {4, 100}, 132).mergeBlocks, 12 * 2 * 4);
   EXPECT_EQ(planWork(info, {400, 100}, 132).mergeBlocks, 8 * 132);
   EXPECT_EQ(planWork(countedParts(1), {4, 100}, 132).mergeBlocks, 0);
+  // Of several requests whose parts are not fixed eight rows.
+  info.splitPolicy = SplitPolicy::Auto;
+  EXPECT_EQ(planWork(info, {1, 100000}, 132).mergeBlocks, 12 * 2);
+  EXPECT_EQ(planWork(info, {4, 100000}, 132).mergeBlocks, 2 * 2 * 4);
 }
 
 TEST(Plan, OnePartNeedsNoWorkspace) {
