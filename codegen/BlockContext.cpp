@@ -55,12 +55,14 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
   ScheduleAttr schedule = plan.getScheduleOrDefault();
   int64_t partCost =
       llvm::divideCeil(shape.rowsPerBlock, 4 * schedule.getKeyTile());
+  int64_t blocks = isForGpu(plan)
+                       ? blocksPerSm(plan, readSchedule(schedule), chipOf(plan))
+                       : 1;
   auto yield = cast<YieldTilesOp>(item.getTiles().front().getTerminator());
   work = std::make_unique<WorkItems>(
       team, tiles, parts, field(b, ARG(batch), i32), field(b, ARG(items), i32),
       field(b, ARG(slots), i32), plan.getHeads().getKv() * shape.rowBlocks,
-      isForGpu(plan) ? blocksPerSm(plan, readSchedule(schedule)) : 1, partCost,
-      /*fixed=*/bool(yield.getParts()));
+      blocks, partCost, /*fixed=*/bool(yield.getParts()));
 }
 
 Value BlockContext::findItem(OpBuilder &b, Value x) {

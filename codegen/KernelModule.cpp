@@ -63,10 +63,11 @@ static gpu::GPUModuleOp createModule(KernelOp plan) {
   OpBuilder b(plan);
   auto module = gpu::GPUModuleOp::create(b, plan.getLoc(),
                                          (plan.getSymName() + "_module").str());
-  StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
-  std::string features = "+ptx" + std::to_string(findChip(chip)->ptxVersion);
-  module.setTargetsAttr(b.getArrayAttr(NVVM::NVVMTargetAttr::get(
-      b.getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", chip, features)));
+  const ChipFacts &chip = chipOf(plan);
+  std::string features = "+ptx" + std::to_string(chip.ptxVersion);
+  module.setTargetsAttr(b.getArrayAttr(
+      NVVM::NVVMTargetAttr::get(b.getContext(), /*optLevel=*/3,
+                                "nvptx64-nvidia-cuda", chip.name, features)));
   b.setInsertionPointToEnd(module.getBody());
   declareShared(b, plan.getLoc());
   return module;
@@ -83,7 +84,8 @@ static LogicalResult lower(ProgramOp program, gpu::GPUModuleOp module,
   int64_t threads = sweep ? schedule.blockThreads() : mergeThreads(plan);
   LLVM::LLVMFuncOp function = declareKernel(
       b, program.getLoc(), program.getSymName(), threads,
-      sweep ? blocksPerSm(plan, schedule) : mergesPerSm(plan), maps);
+      sweep ? blocksPerSm(plan, schedule, chipOf(plan)) : mergesPerSm(plan),
+      maps);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   SweepParameters parameters;

@@ -28,9 +28,7 @@ static constexpr int64_t kMaxRegisters = 255;
 static constexpr int64_t kOtherRegisters = 59;
 static constexpr int64_t kAxisRegisters = 8;
 static constexpr int64_t kWgmmaOtherRegisters = 52;
-/// Shared memory of a multiprocessor that has wgmma, and what the driver takes
-/// of it for each block.
-static constexpr int64_t kHopperSharedPerSm = 228 * 1024;
+/// What the driver takes of a multiprocessor's shared memory for each block.
 static constexpr int64_t kSharedOfBlock = 1024;
 /// Registers of a thread that copies: what it likes, what it gets along with,
 /// and that without any of those axes; and the most that setmaxnreg gives.
@@ -280,23 +278,25 @@ static int64_t otherRegisters(KernelOp spec, const MmaSchedule &s) {
   return kOtherRegisters + axes + hasSmallPages(spec) * kAxisRegisters;
 }
 
-int64_t tokentile::blocksPerSm(KernelOp spec, const MmaSchedule &s) {
+int64_t tokentile::blocksPerSm(KernelOp spec, const MmaSchedule &s,
+                               const ChipFacts &chip) {
   // Two warpgroups that copy and multiply have half of the registers.
   constexpr int64_t threads = 2 * layout::kWarpgroup;
   constexpr int64_t each = kRegistersPerSm / 2 / threads;
   if (!s.wgmma || s.blockThreads() > threads ||
-      2 * (sharedLayout(spec, s).bytes + kSharedOfBlock) > kHopperSharedPerSm)
+      2 * (sharedLayout(spec, s).bytes + kSharedOfBlock) > chip.sharedPerSm)
     return 1;
   int64_t consumers = 2 * each - kMostProducerRegisters;
   int64_t needed = fragmentRegisters(spec, s) + otherRegisters(spec, s);
   return needed <= consumers ? 2 : 1;
 }
 
-RoleRegisters tokentile::roleRegisters(KernelOp spec, const MmaSchedule &s) {
+RoleRegisters tokentile::roleRegisters(KernelOp spec, const MmaSchedule &s,
+                                       const ChipFacts &chip) {
   // Each partition holds whole warps; registers come in units of eight.
   int64_t threads =
       llvm::alignTo(s.blockThreads(), kPartitions * layout::kWarp);
-  int64_t blocks = blocksPerSm(spec, s);
+  int64_t blocks = blocksPerSm(spec, s, chip);
   int64_t each =
       std::min(kMaxRegisters, kRegistersPerSm / blocks / threads / 8 * 8);
   // Two warpgroups alone have all they can address.
@@ -347,7 +347,11 @@ bool tokentile::isPossible(KernelOp spec, const MmaSchedule &s,
     return false;
   return sharedLayout(spec, s).bytes <= chip.sharedPerBlock &&
          fragmentRegisters(spec, s) <=
-             roleRegisters(spec, s).consumers - otherRegisters(spec, s);
+             roleRegisters(spec, s, chip).consumers - otherRegisters(spec, s);
+}
+
+const ChipFacts &tokentile::chipOf(KernelOp plan) {
+  return *findChip(plan.getScheduleOrDefault().getChip().getValue());
 }
 
 bool tokentile::isForGpu(KernelOp plan) {

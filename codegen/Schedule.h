@@ -36,6 +36,9 @@ struct MmaSchedule {
   int64_t rows() const { return rowWarps * rowTiles * 16; }
 };
 
+/// The chip of a plan that is complete.
+const ChipFacts &chipOf(attn::KernelOp plan);
+
 /// Whether a plan is for one of the lowerings to a GPU.
 bool isForGpu(attn::KernelOp plan);
 
@@ -64,7 +67,8 @@ SharedLayout sharedLayout(attn::KernelOp spec, const MmaSchedule &schedule);
 /// Blocks of a sweep for which a multiprocessor has registers and shared
 /// memory: two of two warpgroups, so that one copies while the other begins or
 /// ends.
-int64_t blocksPerSm(attn::KernelOp spec, const MmaSchedule &schedule);
+int64_t blocksPerSm(attn::KernelOp spec, const MmaSchedule &schedule,
+                    const ChipFacts &chip);
 
 /// Registers of a thread that copies and of one that multiplies; the same for
 /// mma, and for blocks so small that all threads have what they can address.
@@ -72,7 +76,8 @@ struct RoleRegisters {
   int64_t producers = 0;
   int64_t consumers = 0;
 };
-RoleRegisters roleRegisters(attn::KernelOp spec, const MmaSchedule &schedule);
+RoleRegisters roleRegisters(attn::KernelOp spec, const MmaSchedule &schedule,
+                            const ChipFacts &chip);
 
 /// Registers a thread needs for its fragments, without addresses.
 int64_t fragmentRegisters(attn::KernelOp spec, const MmaSchedule &schedule);

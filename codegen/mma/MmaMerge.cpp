@@ -30,8 +30,7 @@ static constexpr int64_t kLeastAtOnce = 4, kMostAtOnce = 9;
 /// has, so that a merge waits for memory once, or twice with one kv head.
 /// Depends on nothing that differs between launches of an invariant schedule.
 static int64_t partsAtOnce(KernelOp plan) {
-  StringRef chip = plan.getScheduleOrDefault().getChip().getValue();
-  int64_t parts = findChip(chip)->multiprocessors / plan.getHeads().getKv();
+  int64_t parts = chipOf(plan).multiprocessors / plan.getHeads().getKv();
   return std::clamp<int64_t>(llvm::divideCeil(parts, kGroups), kLeastAtOnce,
                              kMostAtOnce);
 }

@@ -65,7 +65,7 @@ LogicalResult WgmmaEmitter::emitRoles(RolesOp op) {
   // The barriers of the rings are ready for copies and for all threads.
   ptx("fence.mbarrier_init.release.cluster;", "~{memory}", {});
   b.barrier();
-  RoleRegisters registers = roleRegisters(plan, mma);
+  RoleRegisters registers = roleRegisters(plan, mma, chipOf(plan));
   bool moves = registers.producers != registers.consumers;
   using Action = NVVM::SetMaxRegisterAction;
   LogicalResult result = success();

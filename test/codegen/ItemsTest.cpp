@@ -411,8 +411,9 @@ TEST_F(ItemsTest, RaggedBatchesAreEven) {
             << kv << " kv heads, batch " << batch << ", round " << round;
         sum += even;
       }
-      // A launch has two rounds of parts more than requests; a third would make
-      // this 0.80.
+      // A launch has two rounds of parts more than requests. A third would make
+      // this 0.81 instead of 0.80 for two kv heads, but draft batches 1 to 3 us
+      // slower on an H200.
       EXPECT_GE(sum / 20, 0.79) << kv << " kv heads, batch " << batch;
     }
   }

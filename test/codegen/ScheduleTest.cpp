@@ -150,19 +150,20 @@ TEST_F(ScheduleTest, EveryPointHasAScheduleThatFitsOrARefusal) {
         EXPECT_LE(s.warps(), 16);
         EXPECT_EQ(s.keyTile % (16 * s.keyWarps), 0);
         EXPECT_LE(sharedLayout(spec, s).bytes, chip.sharedPerBlock);
-        RoleRegisters registers = roleRegisters(spec, s);
+        RoleRegisters registers = roleRegisters(spec, s, chip);
         EXPECT_LE(fragmentRegisters(spec, s) + (s.wgmma ? 52 : 59),
                   registers.consumers);
         int64_t producers = s.blockThreads() - s.threads();
         EXPECT_LE(registers.consumers * s.threads() +
                       registers.producers * producers,
-                  65536 / blocksPerSm(spec, s));
+                  65536 / blocksPerSm(spec, s, chip));
         // The driver takes 1 KiB for each block.
-        EXPECT_LE(blocksPerSm(spec, s) * (sharedLayout(spec, s).bytes + 1024),
+        EXPECT_LE(blocksPerSm(spec, s, chip) *
+                      (sharedLayout(spec, s).bytes + 1024),
                   chip.sharedPerSm);
-        EXPECT_EQ(blocksPerSm(spec, s) == 2, chip.hasWgmma() &&
-                                                 point.dim <= 128 &&
-                                                 rows > 16 && rows <= 64);
+        EXPECT_EQ(blocksPerSm(spec, s, chip) == 2, chip.hasWgmma() &&
+                                                       point.dim <= 128 &&
+                                                       rows > 16 && rows <= 64);
         EXPECT_EQ(selectSchedule(spec, chip), chosen) << "stable";
       }
   }
