@@ -43,8 +43,12 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
     return;
   item = *items.begin();
   Type i32 = b.getI32Type();
-  auto tiles = [this](ImplicitLocOpBuilder &b, Value request) {
-    return tilesOf(b, factsOf(b, request));
+  auto tiles = [this](ImplicitLocOpBuilder &b, Value request,
+                      WorkItems::Rows rows) {
+    Facts facts = factsOf(b, request);
+    if (rows == WorkItems::Rows::Oldest)
+      facts.maxPosition = facts.minPosition;
+    return tilesOf(b, facts);
   };
   auto parts = [this](ImplicitLocOpBuilder &b, Value request) -> RequestParts {
     Value at = divisionAddress(b, request);
@@ -59,10 +63,15 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
                        ? blocksPerSm(plan, readSchedule(schedule), chipOf(plan))
                        : 1;
   auto yield = cast<YieldTilesOp>(item.getTiles().front().getTerminator());
+  DivisionKind kind = yield.getParts()  ? DivisionKind::Parts
+                      : yield.getSize() ? DivisionKind::Pieces
+                                        : DivisionKind::Lengths;
+  SplitAttr split = plan.getSplitOrDefault();
+  int64_t growing = split.getKind() == SplitKind::Pieces ? split.getValue() : 0;
   work = std::make_unique<WorkItems>(
       team, tiles, parts, field(b, ARG(batch), i32), field(b, ARG(items), i32),
       field(b, ARG(slots), i32), plan.getHeads().getKv() * shape.rowBlocks,
-      blocks, partCost, /*fixed=*/bool(yield.getParts()));
+      blocks, partCost, kind, growing);
 }
 
 Value BlockContext::findItem(OpBuilder &b, Value x) {
@@ -75,13 +84,14 @@ Value BlockContext::findItem(OpBuilder &b, Value x) {
   Value rowBlock = arith::RemUIOp::create(b, loc, head, constant(b, blocks));
   firstRow =
       arith::MulIOp::create(b, loc, rowBlock, constant(b, shape.rowsPerBlock));
-  WorkItem found{number, constant(b, 0), constant(b, 1), constant(b, 0)};
+  WorkItem found{number,         constant(b, 0), constant(b, 1),
+                 constant(b, 0), Value(),        Value()};
   if (work) {
     ImplicitLocOpBuilder inner(loc, b);
     found = work->find(inner, number);
     Value isFirst =
         arith::CmpIOp::create(b, loc, CmpIPredicate::eq, head, constant(b, 0));
-    if (!work->fixesParts())
+    if (work->getKind() == DivisionKind::Lengths)
       leaveDivision(b, isFirst, found);
   }
   setRequest(b, found);
@@ -152,7 +162,13 @@ Value BlockContext::findUnit(OpBuilder &b, const MergeUnits &all,
   Value rest = arith::DivUIOp::create(b, loc, number, units);
   kvHead = arith::RemUIOp::create(b, loc, rest, heads);
   Value request = arith::DivUIOp::create(b, loc, rest, heads);
-  WorkItem found{request, constant(b, 0), constant(b, 1), constant(b, 0)};
+  WorkItem found{request,        constant(b, 0), constant(b, 1),
+                 constant(b, 0), Value(),        Value()};
+  if (hasPieces()) {
+    setRequest(b, found);
+    findPieces(b);
+    return arith::ConstantIntOp::create(b, loc, 1, 1);
+  }
   if (work) {
     ImplicitLocOpBuilder inner(loc, b);
     found = work->findLeft(inner, request, all.several);
@@ -160,6 +176,41 @@ Value BlockContext::findUnit(OpBuilder &b, const MergeUnits &all,
   setRequest(b, found);
   return arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, parts,
                                constant(b, 1));
+}
+
+bool BlockContext::hasPieces() const {
+  return work && work->getKind() == DivisionKind::Pieces;
+}
+
+/// The pieces of row `firstRow`, of its own position.
+void BlockContext::findPieces(OpBuilder &b) {
+  ImplicitLocOpBuilder inner(loc, b);
+  Value position = positionOfRow(b, firstRow);
+  RequestTiles tiles =
+      tilesOf(b, {columns, tokenBase, length, context, position, position});
+  Value one = constant(b, 1);
+  Value first = arith::DivUIOp::create(b, loc, tiles.first, tiles.size);
+  Value last = arith::SubIOp::create(b, loc, tiles.end, one);
+  last = arith::DivUIOp::create(b, loc, last, tiles.size);
+  Value count = arith::SubIOp::create(b, loc, last, first);
+  count = arith::AddIOp::create(b, loc, count, one);
+  Value some =
+      arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, tiles.end, tiles.first);
+  parts = arith::SelectOp::create(b, loc, some, count, constant(b, 0));
+  Value slots = field(b, ARG(slots), b.getI32Type());
+  firstPiece = arith::RemUIOp::create(b, loc, first, slots);
+  slot = work->firstSlot(inner, request, tiles.size);
+}
+
+Value BlockContext::slotOfPart(OpBuilder &b, Value index) {
+  if (!hasPieces())
+    return arith::AddIOp::create(b, loc, slot, index);
+  Value slots = field(b, ARG(slots), b.getI32Type());
+  Value place = arith::AddIOp::create(b, loc, firstPiece, index);
+  Value wraps = arith::CmpIOp::create(b, loc, CmpIPredicate::sge, place, slots);
+  Value before = arith::SubIOp::create(b, loc, place, slots);
+  place = arith::SelectOp::create(b, loc, wraps, before, place);
+  return arith::AddIOp::create(b, loc, slot, place);
 }
 
 Value BlockContext::unitStride(OpBuilder &b) {
@@ -280,18 +331,21 @@ RequestTiles BlockContext::tilesOf(OpBuilder &b, const Facts &facts) {
     return value ? map.lookupOrDefault(value) : Value();
   };
   return {emitted(yield.getFirst()), emitted(yield.getEnd()),
-          emitted(yield.getParts()), emitted(yield.getPiece())};
+          emitted(yield.getParts()), emitted(yield.getSize())};
 }
 
 void BlockContext::setRequest(OpBuilder &b, const WorkItem &found) {
   request = found.request;
   part = found.part;
   parts = found.parts;
-  Value one = constant(b, 1);
-  Value whole = arith::CmpIOp::create(b, loc, CmpIPredicate::eq, parts, one);
-  slot = arith::SelectOp::create(
-      b, loc, whole, arith::SubIOp::create(b, loc, constant(b, -1), request),
-      found.slot);
+  slot = found.slot;
+  if (!hasPieces()) {
+    Value one = constant(b, 1);
+    Value whole = arith::CmpIOp::create(b, loc, CmpIPredicate::eq, parts, one);
+    slot = arith::SelectOp::create(
+        b, loc, whole, arith::SubIOp::create(b, loc, constant(b, -1), request),
+        slot);
+  }
   Facts facts = factsOf(b, request);
   columns = facts.columns;
   tokenBase = facts.tokenBase;
@@ -302,9 +356,8 @@ void BlockContext::setRequest(OpBuilder &b, const WorkItem &found) {
   if (!item)
     return;
   RequestTiles tiles = tilesOf(b, facts);
-  firstPiece = tiles.piece;
-  firstTile = tiles.first;
-  endTile = tiles.end;
+  firstTile = found.first ? found.first : tiles.first;
+  endTile = found.end ? found.end : tiles.end;
 }
 
 void BlockContext::emitPools(OpBuilder &b) {

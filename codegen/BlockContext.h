@@ -65,10 +65,13 @@ public:
   /// `prepareMerge` was called.
   MergeUnits countUnits(mlir::OpBuilder &b, int64_t rows, bool several);
   mlir::Value unitStride(mlir::OpBuilder &b);
-  /// Gives a block unit `number`, behind the wait. Returns i1: its request has
-  /// several parts. If not, the sweep has written its rows.
+  /// Gives a block unit `number`; with `several` behind the wait, else it reads
+  /// lengths only. Returns i1: its request is to be merged. If not, the sweep
+  /// has written its rows.
   mlir::Value findUnit(mlir::OpBuilder &b, const MergeUnits &units,
                        mlir::Value number);
+  /// For a merge, the slot of part `index` of its rows.
+  mlir::Value slotOfPart(mlir::OpBuilder &b, mlir::Value index);
 
   attn::KernelOp plan;
   RowShape shape;
@@ -77,17 +80,15 @@ public:
   mlir::Value kvHead;
   /// First row of the block, or of a merge's unit, within its kv head.
   mlir::Value firstRow;
-  /// Part of the request, of how many, and the slot of its partial result; for
-  /// a merge the slot of part 0. Part p is at slot `slot + p - part`. With one
-  /// part `slot` is -1 - request, so that behind the loop over tiles it says
-  /// all that a sweep has to know of its item.
+  /// Part of the request, of how many, and the slot of its partial result. With
+  /// one part `slot` is -1 - request, so that behind the loop over tiles it
+  /// says all that a sweep has to know of its item. Pieces of fixed size always
+  /// have a slot. For a merge `parts` are those of its rows, at `slotOfPart`.
   mlir::Value part;
   mlir::Value parts;
   mlir::Value slot;
-  /// For a merge, the number of part 0 among the pieces of a fixed plan; null
-  /// if there are none.
-  mlir::Value firstPiece;
-  /// Tiles of the request that some row sees: [firstTile, endTile).
+  /// Tiles of the request that some row sees, or of the piece: [firstTile,
+  /// endTile).
   mlir::Value firstTile;
   mlir::Value endTile;
   /// Keys in all, keys before the block, query tokens, first query token.
@@ -171,6 +172,8 @@ private:
   void emitPositions(mlir::OpBuilder &b, Facts &facts);
   RequestTiles tilesOf(mlir::OpBuilder &b, const Facts &facts);
   void setRequest(mlir::OpBuilder &b, const WorkItem &item);
+  bool hasPieces() const;
+  void findPieces(mlir::OpBuilder &b);
   void leaveDivision(mlir::OpBuilder &b, mlir::Value isFirstHead,
                      const WorkItem &item);
   mlir::Value divisionAddress(mlir::OpBuilder &b, mlir::Value request);
@@ -190,6 +193,8 @@ private:
   attn::ItemOp item;
   std::unique_ptr<WorkItems> work;
   mlir::Value positions;
+  /// For a merge, where among `slots` the first piece of its row is.
+  mlir::Value firstPiece;
   /// Start of the block's kv head in each pool, page stride, dense segment.
   mlir::Value pool[2], pageStride[2], dense[2];
   mlir::Value tableRow;

@@ -8,9 +8,11 @@
 // A kernel is a pair of functions. The *sweep* reads the keys and values once.
 // Its blocks divide the requests into parts by the lengths they find on the
 // device; of a request with one part they leave the output, of others a partial
-// result for each part, which the *merge* combines. On a GPU both are kernels
-// that take KernelArgs by value; on the host both have the type HostKernelFn.
-// Their grids have one dimension, and they are called once for each block.
+// result for each part, which the *merge* combines. Parts of a fixed size are
+// always merged: a row's bits must not depend on whether another row of its
+// request made a second part. On a GPU both are kernels that take KernelArgs by
+// value; on the host both have the type HostKernelFn. Their grids have one
+// dimension, and they are called once for each block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +92,7 @@ struct KernelArgs {
   /// that the lengths give rise to is idle.
   int32_t items;
   /// Multiprocessors, or with a split of fixed count or size the most parts of
-  /// a request.
+  /// a request; with pieces that grow the most of one size, of two.
   int32_t slots;
   /// Blocks of the merge, which share the rows to merge.
   int32_t mergeBlocks;
@@ -129,18 +131,8 @@ enum class Columns { Uniform, Counted, Packed };
 
 /// How the keys of a request are divided: by the lengths of all requests, into
 /// a fixed count, into pieces of a fixed number of keys (batch-invariant), or
-/// into pieces that grow with the position.
+/// into a number of pieces that grow with a row's position.
 enum class SplitPolicy { Auto, Count, Keys, Pieces };
-
-/// Of pieces that grow, so many lie between a position and its double; the
-/// first twice as many are of equal size. The last ones of all heads, which are
-/// the longest, then are about as many as a large chip has multiprocessors.
-constexpr int64_t piecesPerDoubling(int64_t kvHeads) {
-  int64_t pieces = 16;
-  while (pieces * 2 * kvHeads <= 64)
-    pieces *= 2;
-  return pieces;
-}
 
 /// Everything a caller must know to launch a kernel. Written by the compiler,
 /// stored in manifests, read by the runtime.
@@ -191,12 +183,13 @@ struct KernelInfo {
   int32_t paddedRows = 0;
   /// Blocks that share the rows of one kv head; each reads the keys again.
   int32_t rowBlocks = 1;
-  /// Times the keys are read: rowBlocks of the sweep.
+  /// Times the keys are read: rowBlocks of the sweep. With pieces that grow
+  /// twice as often in a launch whose rows have pieces of two sizes.
   int32_t sweeps = 1;
   /// Keys of one tile; parts of a request are whole tiles.
   int32_t keyTile = 0;
   SplitPolicy splitPolicy = SplitPolicy::Auto;
-  /// Parts of a request or keys of a part, as the policy says.
+  /// Parts of a request, keys of a part or pieces, as the policy says.
   int32_t splitValue = 0;
   /// The sweep takes two tensor maps behind KernelArgs, of keys and of values:
   /// boxes of kBoxRows keys, all their elements in panels of kBoxColumns, with

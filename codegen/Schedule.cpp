@@ -97,6 +97,15 @@ LogicalResult tokentile::checkCovered(KernelOp spec) {
   if (split.getKind() != SplitKind::Auto && split.getValue() > kMaxKeys)
     return notCovered(spec, "'split' of")
            << split.getValue() << " yet; up to " << kMaxKeys << " works";
+  if (split.getKind() == SplitKind::Pieces) {
+    if (split.getValue() < kLeastPieces || split.getValue() > kMostPieces)
+      return notCovered(spec, "'split' pieces of")
+             << split.getValue() << " yet; " << kLeastPieces << " to "
+             << kMostPieces << " work";
+    if (spec.getQueryOrDefault().getPositions() == PositionsKind::Given)
+      return notCovered(spec, "'split' pieces")
+             << "with given positions yet; keys work";
+  }
   PagingAttr paging = spec.getPaging();
   if (paging.getOrder() != PageOrderKind::Contiguous &&
       (paging.getPage() < 16 || paging.getPage() > 256))
@@ -343,7 +352,7 @@ bool tokentile::isPossible(KernelOp spec, const MmaSchedule &s,
   if (!isWellFormed(spec, s))
     return false;
   SplitAttr split = spec.getSplitOrDefault();
-  if (isSized(split) && split.getValue() % s.keyTile)
+  if (split.getKind() == SplitKind::Keys && split.getValue() % s.keyTile)
     return false;
   return sharedLayout(spec, s).bytes <= chip.sharedPerBlock &&
          fragmentRegisters(spec, s) <=

@@ -90,6 +90,10 @@ double cyclesPerKey(attn::KernelOp spec, const MmaSchedule &schedule,
 /// registers beside what else a sweep holds.
 int64_t maxRows(attn::KernelOp spec);
 
+/// Pieces of `split<pieces>`: with the fewest, and the smallest tiles, rows of
+/// a block still have pieces of at most two sizes.
+constexpr int64_t kLeastPieces = 4, kMostPieces = 256;
+
 /// Whether the split is into pieces of whole tiles.
 bool isSized(attn::SplitAttr split);
 

@@ -99,21 +99,24 @@ static ScheduleAttr fixSummation(KernelOp spec, const ChipFacts &chip) {
   return chosen;
 }
 
+/// Pieces of an invariant schedule on the host; keys of one where positions are
+/// given, a multiple of every key tile.
+static constexpr int64_t kHostPieces = 16, kKeysOfPiece = 1024;
+
 SplitAttr tokentile::selectSplit(KernelOp plan, const ChipFacts &chip) {
   SplitAttr split = plan.getSplitOrDefault();
   if (!plan.getScheduleOrDefault().getInvariant() ||
       split.getKind() != SplitKind::Auto)
     return split;
-  // 16K keys in a piece for each multiprocessor, as near as powers of two come;
-  // on the host two tiles.
-  int64_t keys = 64;
-  if (!chip.isHost()) {
-    double share = 16384.0 * plan.getHeads().getKv() / chip.multiprocessors;
-    keys = int64_t(1) << std::lround(std::log2(std::max(share, 1.0)));
-  }
-  int64_t keyTile = plan.getScheduleOrDefault().getKeyTile();
-  keys = std::clamp<int64_t>(keys, keyTile, 2048);
-  return SplitAttr::get(plan.getContext(), SplitKind::Pieces, keys);
+  // Given positions may lie far apart, so that rows have pieces of many sizes.
+  if (plan.getQueryOrDefault().getPositions() == PositionsKind::Given)
+    return SplitAttr::get(plan.getContext(), SplitKind::Keys, kKeysOfPiece);
+  // A piece for each multiprocessor.
+  int64_t pieces = kHostPieces;
+  if (!chip.isHost())
+    pieces = chip.multiprocessors / plan.getHeads().getKv();
+  pieces = std::max(pieces, kLeastPieces);
+  return SplitAttr::get(plan.getContext(), SplitKind::Pieces, pieces);
 }
 
 /// Divides the rows over blocks; fails if that takes more sweeps than allowed.
@@ -286,7 +289,7 @@ static ScheduleAttr selectHost(KernelOp spec, const ChipFacts &chip) {
   }
   int64_t keyTile = given.getKeyTile() ? given.getKeyTile() : 32;
   SplitAttr split = spec.getSplitOrDefault();
-  if (isSized(split) && split.getValue() % keyTile) {
+  if (split.getKind() == SplitKind::Keys && split.getValue() % keyTile) {
     refuse(spec) << "'split' of " << split.getValue()
                  << " keys is not a multiple of key_tile " << keyTile;
     return {};

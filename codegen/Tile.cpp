@@ -92,9 +92,7 @@ public:
 
 private:
   std::pair<Value, Value> tilesOfRequest(Block &facts);
-  std::pair<Value, Value> partsOfRequest(Value first, Value end);
-  Value pieceOf(Value tile);
-  Value startOf(Value piece);
+  Value sizeOfPiece(Value end);
 };
 
 /// Builds the sweep of one plan.
@@ -147,48 +145,19 @@ std::pair<Value, Value> ItemBuilder::tilesOfRequest(Block &facts) {
   return {first, larger(first, end)};
 }
 
-/// How many parts a request has if the plan says so, and the number of the
-/// first; else null.
-std::pair<Value, Value> ItemBuilder::partsOfRequest(Value first, Value end) {
+/// Tiles of one piece, if the plan fixes them. Growing pieces are as many for
+/// every row: what follows from the last tile that it sees, or from a window.
+Value ItemBuilder::sizeOfPiece(Value end) {
   SplitAttr split = plan.getSplitOrDefault();
-  Value one = constant(1);
-  if (split.getKind() == SplitKind::Auto)
-    return {};
-  if (split.getKind() == SplitKind::Count)
-    return {larger(one, smaller(sub(end, first), constant(split.getValue()))),
-            constant(0)};
-  if (split.getKind() == SplitKind::Pieces) {
-    Value last = larger(sub(end, one), first), piece = pieceOf(first);
-    return {add(sub(pieceOf(last), piece), one), piece};
+  if (split.getKind() == SplitKind::Keys)
+    return constant(split.getValue() / keyTile);
+  Value seen = end;
+  if (int64_t window = plan.getSees().getWindow()) {
+    int64_t keys = boundedRight() ? 2 * window : window;
+    seen = smaller(seen, constant(llvm::divideCeil(keys, keyTile) + 1));
   }
-  // Pieces are counted from key 0: a row's pieces do not depend on others.
-  int64_t size = split.getValue() / keyTile;
-  Value above = div(add(end, constant(size - 1)), constant(size));
-  Value piece = div(first, constant(size));
-  return {larger(one, sub(above, piece)), piece};
-}
-
-/// The number of the growing piece that has `tile`. A level begins at each
-/// doubling; on level k a piece has 2^k units.
-Value ItemBuilder::pieceOf(Value tile) {
-  int64_t keys = plan.getSplitOrDefault().getValue();
-  int64_t perLevel = piecesPerDoubling(plan.getHeads().getKv());
-  Value unit = div(tile, constant(keys / keyTile)), level = constant(0);
-  for (int64_t start = 2 * perLevel; start * keys <= INT32_MAX; start *= 2) {
-    Value behind = is(CmpIPredicate::sge, unit, constant(start));
-    level = add(level, arith::ExtUIOp::create(b, b.getI32Type(), behind));
-  }
-  return add(mul(level, constant(perLevel)),
-             arith::ShRUIOp::create(b, unit, level));
-}
-
-/// The first tile of growing piece `piece`.
-Value ItemBuilder::startOf(Value piece) {
-  int64_t keys = plan.getSplitOrDefault().getValue();
-  Value perLevel = constant(piecesPerDoubling(plan.getHeads().getKv()));
-  Value level = sub(larger(div(piece, perLevel), constant(1)), constant(1));
-  Value within = sub(piece, mul(level, perLevel));
-  return mul(arith::ShLIOp::create(b, within, level), constant(keys / keyTile));
+  Value above = add(seen, constant(split.getValue() - 1));
+  return larger(div(above, constant(split.getValue())), constant(1));
 }
 
 ItemOp ItemBuilder::build() {
@@ -200,25 +169,21 @@ ItemOp ItemBuilder::build() {
     facts.addArgument(b.getI32Type(), b.getLoc());
   b.setInsertionPointToStart(&facts);
   auto [first, end] = tilesOfRequest(facts);
-  auto [parts, piece] = partsOfRequest(first, end);
-  YieldTilesOp::create(b, first, end, parts, piece);
+  SplitAttr split = plan.getSplitOrDefault();
+  Value parts, size;
+  if (split.getKind() == SplitKind::Count)
+    parts = larger(constant(1),
+                   smaller(sub(end, first), constant(split.getValue())));
+  if (isSized(split))
+    size = sizeOfPiece(end);
+  YieldTilesOp::create(b, first, end, parts, size);
   return item;
 }
 
 std::pair<Value, Value> ItemBuilder::tilesOfPart(ItemOp item) {
   Value first = item.getFirst(), last = item.getEnd();
-  SplitAttr split = plan.getSplitOrDefault();
-  if (split.getKind() == SplitKind::Keys) {
-    Value size = constant(split.getValue() / keyTile);
-    Value begin = mul(add(div(first, size), item.getPart()), size);
-    Value end = smaller(add(begin, size), last);
-    return {larger(begin, first), end};
-  }
-  if (split.getKind() == SplitKind::Pieces) {
-    Value piece = add(pieceOf(first), item.getPart());
-    Value end = startOf(add(piece, constant(1)));
-    return {larger(startOf(piece), first), smaller(end, last)};
-  }
+  if (isSized(plan.getSplitOrDefault()))
+    return {first, last};
   Value tiles = sub(last, first);
   auto edge = [&](Value part) {
     return add(first, div(mul(tiles, part), item.getParts()));
@@ -305,14 +270,19 @@ void SweepBuilder::build() {
     scf::YieldOp::create(b, next);
   }
 
+  auto storePartial = [&](OpBuilder &b) {
+    StoreResultOp::create(b, loop.getLoc(), loop.getResult(0),
+                          loop.getResult(1), loop.getResult(2), true);
+  };
+  if (isSized(plan.getSplitOrDefault()))
+    return storePartial(b);
   Value alone = is(CmpIPredicate::slt, item.getSlot(), constant(0));
   auto store = scf::IfOp::create(b, TypeRange(), alone,
                                  /*withElseRegion=*/true);
   OpBuilder inner = store.getThenBodyBuilder();
   storeOutput(inner, plan, loop.getResults());
   inner = store.getElseBodyBuilder();
-  StoreResultOp::create(inner, b.getLoc(), loop.getResult(0), loop.getResult(1),
-                        loop.getResult(2), true);
+  storePartial(inner);
 }
 
 /// Adds an empty program for `plan` and moves the builder into it.

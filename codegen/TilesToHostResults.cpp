@@ -118,9 +118,7 @@ void Emitter::storePartial(const Result &t) {
 void Emitter::mergePartials(const Result &t) {
   int64_t columns = t.output.columns, lanes = HostBuilder::lanes(columns);
   Value zero = h.i64(0), parts = h.toI64(ctx.parts);
-  auto slotOf = [&](Value part) -> Value {
-    return arith::AddIOp::create(h, ctx.slot, h.toI32(part));
-  };
+  auto slotOf = [&](Value part) { return ctx.slotOfPart(h, h.toI32(part)); };
   auto statistic = [&](Value part, Value row, int which) {
     Value at = ctx.pointer(h, ctx.statsAddress(h, slotOf(part), row));
     return h.loadFloats(at, h.i64(which), 1);

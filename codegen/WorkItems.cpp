@@ -87,22 +87,28 @@ struct Scalars {
     return branch.getResults();
   }
 
-  /// One less than the factor that divides by `share`, so that it is positive
+  /// One less than the factor that divides by `divisor`, so that it is positive
   /// for 1 too: lanes pass it on as the largest of theirs.
-  Value reciprocal(Value share) {
-    return div(number((int64_t(1) << kShift) - 1), share);
+  Value reciprocal(Value divisor) {
+    return div(number((int64_t(1) << kShift) - 1), divisor);
   }
-  /// Parts of at most `share` tiles that `tiles` make; none make none.
-  Value partsOf(Value tiles, Value share, Value reciprocal) {
+  /// `value` over what `reciprocal` is of, or one more if their product is
+  /// 2^kShift or more.
+  Value times(Value value, Value reciprocal) {
     Type i64 = b.getI64Type();
-    Value up = arith::ExtUIOp::create(b, i64, add(add(tiles, share), -1));
     Value factor = arith::ExtUIOp::create(b, i64, reciprocal);
     factor = arith::AddIOp::create(b, factor,
                                    arith::ConstantIntOp::create(b, 1, 64));
-    Value product = arith::MulIOp::create(b, up, factor);
+    Value wide = arith::ExtUIOp::create(b, i64, value);
+    Value product = arith::MulIOp::create(b, wide, factor);
     Value shift = arith::ConstantIntOp::create(b, kShift, 64);
     return arith::TruncIOp::create(b, b.getI32Type(),
                                    arith::ShRUIOp::create(b, product, shift));
+  }
+  /// Likewise, rounded up. So many parts of at most `divisor` tiles do `value`
+  /// tiles make; none make none.
+  Value timesUp(Value value, Value divisor, Value reciprocal) {
+    return times(add(add(value, divisor), -1), reciprocal);
   }
 };
 
@@ -122,37 +128,63 @@ Value LaneTeam::before(OpBuilder &b, Location loc, Value) const {
 Value WorkItems::tilesIn(Builder &b, Value request) {
   Scalars s{b};
   Value exists = s.is(Predicate::slt, request, batch);
-  RequestTiles tiles = tilesOf(b, s.smaller(request, s.add(batch, -1)));
+  RequestTiles tiles =
+      tilesOf(b, s.smaller(request, s.add(batch, -1)), Rows::All);
   return s.ifThen(exists, s.sub(tiles.end, tiles.first));
 }
 
+/// Runs `body` on the lanes' requests, from their first and its tiles on.
+SmallVector<Value> WorkItems::overRequests(Builder &b, Value tiles,
+                                           ValueRange init, RequestBody body) {
+  Scalars s{b};
+  SmallVector<Value> start{tiles};
+  llvm::append_range(start, init);
+  SmallVector<Value> end =
+      s.loop(batch, team.count(), start, [&](Value base, ValueRange carried) {
+        SmallVector<Value> sums = body(base, carried[0], carried.drop_front());
+        // Not read unless they are wanted: a warp has all of most batches.
+        Value following = s.add(base, team.count());
+        Value more = s.is(Predicate::slt, following, batch);
+        Value next = s.choose(
+            more,
+            [&]() -> SmallVector<Value> {
+              return {tilesIn(b, s.add(following, team.lane(b, b.getLoc())))};
+            },
+            [&]() -> SmallVector<Value> { return {s.number(0)}; },
+            b.getI32Type())[0];
+        sums.insert(sums.begin(), next);
+        return sums;
+      });
+  end.erase(end.begin());
+  return end;
+}
+
 /// What a share of at most that many tiles a part makes of all requests.
-WorkItems::Division WorkItems::consider(Builder &b, Value share) {
+WorkItems::Division WorkItems::consider(Builder &b, Value share, Value tiles) {
   Scalars s{b};
   Division result;
   result.share = share;
   result.reciprocal = s.reciprocal(share);
   int64_t lanes = team.count(), unroll = std::min(lanes, kUnroll);
   Value zero = s.number(0);
-  SmallVector<Value> sums =
-      s.loop(batch, lanes, {zero, zero, zero}, [&](Value base, ValueRange in) {
-        Value mine = tilesIn(b, s.add(base, team.lane(b, b.getLoc())));
-        Value here = s.smaller(s.sub(batch, base), s.number(lanes));
-        return s.loop(here, unroll, in, [&](Value first, ValueRange carried) {
-          SmallVector<Value> next(carried);
-          for (int64_t i = 0; i < unroll; ++i) {
-            Value tiles = team.of(b, b.getLoc(), mine, s.add(first, i));
-            Value parts = s.partsOf(tiles, share, result.reciprocal);
-            Value several = s.is(Predicate::sgt, parts, s.number(1));
-            Value large = s.is(Predicate::sgt, s.add(tiles, tiles), share);
-            large = s.both(large, s.is(Predicate::eq, parts, s.number(1)));
-            next[0] = s.add(next[0], s.ifThen(several, parts));
-            next[1] = s.add(next[1], s.count(large));
-            next[2] = s.add(next[2], s.count(several));
-          }
-          return next;
-        });
-      });
+  auto count = [&](Value base, Value mine, ValueRange in) {
+    Value here = s.smaller(s.sub(batch, base), s.number(lanes));
+    return s.loop(here, unroll, in, [&](Value first, ValueRange carried) {
+      SmallVector<Value> next(carried);
+      for (int64_t i = 0; i < unroll; ++i) {
+        Value tiles = team.of(b, b.getLoc(), mine, s.add(first, i));
+        Value parts = s.timesUp(tiles, share, result.reciprocal);
+        Value several = s.is(Predicate::sgt, parts, s.number(1));
+        Value large = s.is(Predicate::sgt, s.add(tiles, tiles), share);
+        large = s.both(large, s.is(Predicate::eq, parts, s.number(1)));
+        next[0] = s.add(next[0], s.ifThen(several, parts));
+        next[1] = s.add(next[1], s.count(large));
+        next[2] = s.add(next[2], s.count(several));
+      }
+      return next;
+    });
+  };
+  SmallVector<Value> sums = overRequests(b, tiles, {zero, zero, zero}, count);
   result.parts = sums[0];
   result.large = sums[1];
   result.requests = sums[2];
@@ -164,7 +196,8 @@ WorkItems::Division WorkItems::consider(Builder &b, Value share) {
 /// large item that begins last begins before all else has ended, and is rarely
 /// a whole share. Small items fill gaps. What makes more items than the launch
 /// has blocks for costs most; parts as long as the longest request never do.
-Value WorkItems::costOf(Builder &b, const Division &d, Value tiles) {
+Value WorkItems::costOf(Builder &b, const Division &d, const Device &device,
+                        Value tiles) {
   Scalars s{b};
   Value items = s.add(s.sub(batch, d.requests), d.parts);
   Value suffices = s.is(Predicate::sle, items, this->items);
@@ -173,15 +206,16 @@ Value WorkItems::costOf(Builder &b, const Division &d, Value tiles) {
       s.add(s.add(d.share, kItemCost), s.ifThen(any, s.number(partCost)));
   // Blocks that share a multiprocessor take as many times as long.
   Value blocks = s.mul(s.add(d.parts, d.large), heads);
-  Value wave = s.mul(slots, blocksPerSm);
-  Value full = s.div(blocks, wave), rest = s.sub(blocks, s.mul(full, wave));
-  Value lastWave = s.larger(longest, s.divUp(s.mul(longest, rest), slots));
+  Value full = s.times(blocks, device.perWave);
+  Value rest = s.sub(blocks, s.mul(full, device.wave));
+  Value lastWave =
+      s.larger(longest, s.timesUp(s.mul(longest, rest), slots, device.perSlot));
   Value some = s.is(Predicate::ne, rest, s.number(0));
   Value waves =
       s.add(s.mul(s.mul(longest, blocksPerSm), full), s.ifThen(some, lastWave));
   Value work = s.add(tiles, s.mul(items, kItemCost));
   work = s.add(work, s.mul(d.parts, partCost));
-  Value even = s.divUp(s.mul(work, heads), slots);
+  Value even = s.timesUp(s.mul(work, heads), slots, device.perSlot);
   Value last = s.add(even, s.div(s.mul(longest, 2), s.number(3)));
   Value cost = s.larger(s.smaller(waves, last), even);
   cost = s.add(cost, s.ifThen(any, s.number(kMergeCost)));
@@ -192,33 +226,45 @@ Value WorkItems::costOf(Builder &b, const Division &d, Value tiles) {
   return s.select(suffices, cost, s.number(INT32_MAX));
 }
 
-/// The best of kShares shares of the longest request.
-WorkItems::Division WorkItems::choose(Builder &b) {
+/// The best of kShares shares of the longest request, whose tiles the lanes
+/// have as `first`.
+WorkItems::Division WorkItems::choose(Builder &b, Value first) {
   Scalars s{b};
   Location loc = b.getLoc();
   Value zero = s.number(0), one = s.number(1);
+  bool isWarp = team.count() == kShares;
+  // Quotients that need no length come first, while lengths are on their way.
+  Value wave = s.mul(slots, blocksPerSm);
+  Device device{wave, s.reciprocal(wave), s.reciprocal(slots)};
+  Value atOnce = s.div(slots, s.number(heads));
+  Value range = s.add(s.larger(atOnce, s.number(kShares)), -1);
+  auto partsOf = [&](Value candidate) {
+    return s.add(s.div(s.mul(candidate, range), s.number(kShares - 1)), one);
+  };
+  Value parts, perPart;
+  if (isWarp) {
+    parts = partsOf(team.lane(b, loc));
+    perPart = s.reciprocal(parts);
+  }
   SmallVector<Value> found =
-      s.loop(batch, team.count(), {zero, zero},
-             [&](Value base, ValueRange in) -> SmallVector<Value> {
-               Value mine = tilesIn(b, s.add(base, team.lane(b, loc)));
-               return {s.add(in[0], mine), s.larger(in[1], mine)};
-             });
+      overRequests(b, first, {zero, zero},
+                   [&](Value, Value mine, ValueRange in) -> SmallVector<Value> {
+                     return {s.add(in[0], mine), s.larger(in[1], mine)};
+                   });
   Value all = team.sum(b, loc, found[0]);
   Value most = team.largest(b, loc, found[1]);
   Value least = s.larger(s.divUp(most, s.number(kMostParts)), one);
-  Value atOnce = s.div(slots, s.number(heads));
-  Value range = s.add(s.larger(atOnce, s.number(kShares)), -1);
-  auto shareOf = [&](Value candidate) {
-    Value parts = s.div(s.mul(candidate, range), s.number(kShares - 1));
-    return s.larger(least, s.divUp(most, s.add(parts, one)));
+  auto considerParts = [&](Value parts, Value perPart) {
+    Value share = s.larger(least, s.timesUp(most, parts, perPart));
+    return consider(b, share, first);
   };
   auto values = [](const Division &d) -> SmallVector<Value> {
     return {d.share, d.reciprocal, d.parts, d.large, d.requests};
   };
   SmallVector<Value> best;
-  if (team.count() == kShares) {
-    Division mine = consider(b, shareOf(team.lane(b, loc)));
-    Value cost = costOf(b, mine, all);
+  if (isWarp) {
+    Division mine = considerParts(parts, perPart);
+    Value cost = costOf(b, mine, device, all);
     Value negative = s.sub(zero, cost);
     Value least = team.largest(b, loc, negative);
     Value wins = s.is(Predicate::eq, negative, least);
@@ -231,8 +277,9 @@ WorkItems::Division WorkItems::choose(Builder &b) {
     best =
         s.loop(s.number(kShares), 1, {one, zero, zero, zero, zero, never},
                [&](Value candidate, ValueRange before) -> SmallVector<Value> {
-                 Division mine = consider(b, shareOf(candidate));
-                 Value cost = costOf(b, mine, all);
+                 Value parts = partsOf(candidate);
+                 Division mine = considerParts(parts, s.reciprocal(parts));
+                 Value cost = costOf(b, mine, device, all);
                  Value wins = s.is(Predicate::slt, cost, before[5]);
                  SmallVector<Value> next = values(mine);
                  next.push_back(cost);
@@ -246,7 +293,8 @@ WorkItems::Division WorkItems::choose(Builder &b) {
 
 /// Finds item `wanted`. Items come in the order: parts of divided requests,
 /// other requests above half a share, the rest.
-WorkItem WorkItems::search(Builder &b, const Division &d, Value wanted) {
+WorkItem WorkItems::search(Builder &b, const Division &d, Value first,
+                           Value wanted) {
   Scalars s{b};
   Location loc = b.getLoc();
   Value zero = s.number(0), one = s.number(1);
@@ -256,13 +304,12 @@ WorkItem WorkItems::search(Builder &b, const Division &d, Value wanted) {
     return {s.bits(word, kLarge - 1), s.bits(s.shiftRight(word, 16), 255),
             s.shiftRight(word, 24)};
   };
-  SmallVector<Value> found = s.loop(
-      batch, team.count(), {zero, zero, zero, zero, zero, zero},
-      [&](Value base, ValueRange in) -> SmallVector<Value> {
+  SmallVector<Value> found = overRequests(
+      b, first, {zero, zero, zero, zero, zero, zero},
+      [&](Value base, Value tiles, ValueRange in) -> SmallVector<Value> {
         Value request = s.add(base, team.lane(b, loc));
-        Value tiles = tilesIn(b, request);
         Value exists = s.is(Predicate::slt, request, batch);
-        Value parts = s.larger(s.partsOf(tiles, d.share, d.reciprocal), one);
+        Value parts = s.larger(s.timesUp(tiles, d.share, d.reciprocal), one);
         Value several = s.is(Predicate::sgt, parts, one);
         Value large = s.is(Predicate::sgt, s.add(tiles, tiles), d.share);
         Value word =
@@ -274,38 +321,82 @@ WorkItem WorkItems::search(Builder &b, const Division &d, Value wanted) {
         Value dividedAt = s.add(in[0], before[0]);
         Value largeAt = s.add(s.add(d.parts, in[1]), before[1]);
         Value smallAt = s.add(s.add(s.add(d.parts, d.large), in[2]), before[2]);
-        Value first =
+        Value start =
             s.select(several, dividedAt, s.select(large, largeAt, smallAt));
-        Value hit = s.is(Predicate::ult, s.sub(wanted, first), parts);
+        Value hit = s.is(Predicate::ult, s.sub(wanted, start), parts);
         hit = s.both(hit, exists);
         return {s.add(in[0], all[0]),
                 s.add(in[1], all[1]),
                 s.add(in[2], all[2]),
                 s.add(in[3], s.ifThen(hit, s.add(request, one))),
-                s.add(in[4], s.ifThen(hit, first)),
+                s.add(in[4], s.ifThen(hit, start)),
                 s.add(in[5], s.ifThen(hit, parts))};
       });
   Value number = team.sum(b, loc, found[3]);
-  Value first = team.sum(b, loc, found[4]);
+  Value start = team.sum(b, loc, found[4]);
   Value parts = team.sum(b, loc, found[5]);
   Value request = s.larger(s.add(number, -1), zero);
-  return {request, s.sub(wanted, first), parts, wanted};
+  return {request, s.sub(wanted, start), parts, wanted, {}, {}};
 }
 
 /// The last parts come first: they may be the longest.
-WorkItem WorkItems::findFixed(Builder &b, Value x) {
+WorkItem WorkItems::findPart(Builder &b, Value x) {
   Scalars s{b};
   Value request = s.rem(x, batch);
-  Value parts = tilesOf(b, request).parts;
+  Value parts = tilesOf(b, request, Rows::All).parts;
   Value part = s.add(s.sub(parts, s.div(x, batch)), -1);
   Value idle = s.is(Predicate::slt, part, s.number(0));
   Value slot = s.add(s.mul(request, slots), part);
-  return {request, part, s.select(idle, s.number(0), parts), slot};
+  return {request, part, s.select(idle, s.number(0), parts), slot, {}, {}};
+}
+
+Value WorkItems::firstSlot(Builder &b, Value request, Value size) {
+  Scalars s{b};
+  Value first = s.mul(request, slots);
+  if (!growing)
+    return first;
+  // Rows of a request have two sizes at most, and these differ by one.
+  return s.add(s.add(first, first), s.mul(s.bits(size, 1), slots));
+}
+
+/// The pieces of the newest row come first. Blocks behind them have those of
+/// the oldest, if that has smaller ones, which is rare.
+WorkItem WorkItems::findPiece(Builder &b, Value x) {
+  Scalars s{b};
+  Value request = s.rem(x, batch), index = s.div(x, batch);
+  RequestTiles tiles = tilesOf(b, request, Rows::All);
+  Value size = tiles.size, end = tiles.end, exists;
+  if (growing) {
+    Value oldSize = tilesOf(b, request, Rows::Oldest).size;
+    Value differs = s.is(Predicate::ne, oldSize, size);
+    Value isOld = s.is(Predicate::sge, index, slots);
+    index = s.sub(index, s.ifThen(isOld, slots));
+    exists = s.select(isOld, differs,
+                      arith::ConstantIntOp::create(b, /*value=*/1, 1));
+    // Further tiles are not seen by rows of this size.
+    Value oldEnd = s.smaller(end, s.mul(oldSize, growing));
+    size = s.select(isOld, oldSize, size);
+    end = s.select(isOld, oldEnd, end);
+  }
+  Value firstPiece = s.div(tiles.first, size);
+  Value behind = s.sub(index, s.rem(firstPiece, slots));
+  Value wraps = s.is(Predicate::slt, behind, s.number(0));
+  behind = s.add(behind, s.ifThen(wraps, slots));
+  Value piece = s.add(firstPiece, behind);
+  Value begin = s.mul(piece, size);
+  end = s.smaller(end, s.add(begin, size));
+  begin = s.larger(begin, tiles.first);
+  Value some = s.is(Predicate::slt, begin, end);
+  some = exists ? s.both(exists, some) : some;
+  Value slot = s.add(firstSlot(b, request, size), index);
+  return {request, piece, s.count(some), slot, begin, end};
 }
 
 WorkItem WorkItems::find(Builder &b, Value x) {
-  if (fixed)
-    return findFixed(b, x);
+  if (kind == DivisionKind::Parts)
+    return findPart(b, x);
+  if (kind == DivisionKind::Pieces)
+    return findPiece(b, x);
   Scalars s{b};
   Value zero = s.number(0), one = s.number(1);
   auto list = [](const WorkItem &item) -> SmallVector<Value> {
@@ -322,26 +413,29 @@ WorkItem WorkItems::find(Builder &b, Value x) {
         s.is(Predicate::eq, items, batch),
         [&]() -> SmallVector<Value> { return {x, zero, one, zero}; },
         [&] {
-          return team.once(b, [&] { return list(search(b, choose(b), x)); });
+          return team.once(b, [&] {
+            Value first = tilesIn(b, team.lane(b, b.getLoc()));
+            return list(search(b, choose(b, first), first, x));
+          });
         },
         types);
   };
   SmallVector<Value> item =
       s.choose(s.is(Predicate::eq, batch, one), alone, many, types);
-  return {item[0], item[1], item[2], item[3]};
+  return {item[0], item[1], item[2], item[3], {}, {}};
 }
 
 /// Parts of the only request of a launch.
 Value WorkItems::partsAlone(Builder &b) {
   Scalars s{b};
-  RequestTiles tiles = tilesOf(b, s.number(0));
+  RequestTiles tiles = tilesOf(b, s.number(0), Rows::All);
   Value parts = s.smaller(s.sub(tiles.end, tiles.first), items);
   return s.larger(parts, s.number(1));
 }
 
 Value WorkItems::prepare(Builder &b) {
   Scalars s{b};
-  if (fixed)
+  if (kind != DivisionKind::Lengths)
     return arith::ConstantIntOp::create(b, 0, 1);
   Value isAlone = s.is(Predicate::eq, batch, s.number(1));
   alone = s.choose(
@@ -353,10 +447,12 @@ Value WorkItems::prepare(Builder &b) {
 WorkItem WorkItems::findLeft(Builder &b, Value request, bool several) {
   Scalars s{b};
   Value zero = s.number(0);
-  if (fixed)
-    return {request, zero, tilesOf(b, request).parts, s.mul(request, slots)};
+  if (kind == DivisionKind::Parts) {
+    Value parts = tilesOf(b, request, Rows::All).parts;
+    return {request, zero, parts, s.mul(request, slots), {}, {}};
+  }
   if (!several)
-    return {request, zero, alone, zero};
+    return {request, zero, alone, zero, {}, {}};
   RequestParts left = partsOf(b, request);
-  return {request, zero, left.parts, left.slot};
+  return {request, zero, left.parts, left.slot, {}, {}};
 }

@@ -19,17 +19,22 @@
 
 namespace tokentile {
 
-/// Tiles of a request that some row sees, and its parts where the plan fixes
-/// them.
+/// Tiles of a request that some row sees.
 struct RequestTiles {
   mlir::Value first, end;
-  /// Null unless the plan fixes them: how many parts, and the number of part 0.
-  mlir::Value parts, piece;
+  /// Null unless the plan fixes them: how many parts; tiles of a piece.
+  mlir::Value parts, size;
 };
+
+/// How a plan divides a request: by the lengths of all, into a fixed number of
+/// parts, or into pieces of fixed size.
+enum class DivisionKind { Lengths, Parts, Pieces };
 
 /// What a block was given. `parts` is 0 if it is nothing.
 struct WorkItem {
   mlir::Value request, part, parts, slot;
+  /// Of a piece its tiles, else null.
+  mlir::Value first, end;
 };
 
 /// Parts of a request, and the slot of the first.
@@ -40,24 +45,27 @@ struct RequestParts {
 class WorkItems {
 public:
   using Builder = mlir::ImplicitLocOpBuilder;
-  /// Emits the tiles of a request of the launch.
-  using TilesOf = std::function<RequestTiles(Builder &, mlir::Value)>;
+  /// Which rows of a request: all, or the oldest.
+  enum class Rows { All, Oldest };
+  /// Emits the tiles that rows of a request of the launch see.
+  using TilesOf = std::function<RequestTiles(Builder &, mlir::Value, Rows)>;
   /// Emits what the sweep has left of a request in KernelArgs::divisions.
   using PartsOf = std::function<RequestParts(Builder &, mlir::Value)>;
 
   /// `batch`, `items` and `slots` are those of KernelArgs. An item has `heads`
   /// blocks, of which `blocksPerSm` share a multiprocessor; `partCost` is what
-  /// it costs to write a partial result and to read it, in tiles. `fixed` plans
-  /// say how many parts a request has.
+  /// it costs to write a partial result and to read it, in tiles. A row has at
+  /// most `growing` pieces that grow, if that is not 0.
   WorkItems(const LaneTeam &team, TilesOf tilesOf, PartsOf partsOf,
             mlir::Value batch, mlir::Value items, mlir::Value slots,
-            int64_t heads, int64_t blocksPerSm, int64_t partCost, bool fixed)
+            int64_t heads, int64_t blocksPerSm, int64_t partCost,
+            DivisionKind kind, int64_t growing)
       : team(team), tilesOf(std::move(tilesOf)), partsOf(std::move(partsOf)),
         batch(batch), items(items), slots(slots), heads(heads),
-        blocksPerSm(blocksPerSm), partCost(partCost), fixed(fixed) {}
+        blocksPerSm(blocksPerSm), partCost(partCost), kind(kind),
+        growing(growing) {}
 
-  /// The plan says how many parts a request has.
-  bool fixesParts() const { return fixed; }
+  DivisionKind getKind() const { return kind; }
   /// The item of number `x` of a kv head.
   WorkItem find(Builder &b, mlir::Value x);
 
@@ -68,6 +76,9 @@ public:
   /// Part 0 of a request: by what the sweep has left, behind the wait, if the
   /// launch may have several, else by what `prepare` has found.
   WorkItem findLeft(Builder &b, mlir::Value request, bool several);
+  /// The slot of the first of all pieces of a request that have `size` tiles;
+  /// piece p is at that slot and p modulo `slots`.
+  mlir::Value firstSlot(Builder &b, mlir::Value request, mlir::Value size);
 
 private:
   struct Division {
@@ -78,12 +89,27 @@ private:
     mlir::Value parts, large, requests;
   };
 
+  /// Blocks that run at one time, and the reciprocals of that and of `slots`.
+  struct Device {
+    mlir::Value wave, perWave, perSlot;
+  };
+  /// From the number of the team's first request, the tiles of the lane's, and
+  /// what is carried.
+  using RequestBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      mlir::Value, mlir::Value, mlir::ValueRange)>;
+
   mlir::Value tilesIn(Builder &b, mlir::Value request);
-  Division choose(Builder &b);
-  Division consider(Builder &b, mlir::Value share);
-  mlir::Value costOf(Builder &b, const Division &division, mlir::Value tiles);
-  WorkItem search(Builder &b, const Division &division, mlir::Value wanted);
-  WorkItem findFixed(Builder &b, mlir::Value x);
+  llvm::SmallVector<mlir::Value> overRequests(Builder &b, mlir::Value tiles,
+                                              mlir::ValueRange init,
+                                              RequestBody body);
+  Division choose(Builder &b, mlir::Value first);
+  Division consider(Builder &b, mlir::Value share, mlir::Value tiles);
+  mlir::Value costOf(Builder &b, const Division &division, const Device &device,
+                     mlir::Value tiles);
+  WorkItem search(Builder &b, const Division &division, mlir::Value first,
+                  mlir::Value wanted);
+  WorkItem findPart(Builder &b, mlir::Value x);
+  WorkItem findPiece(Builder &b, mlir::Value x);
   mlir::Value partsAlone(Builder &b);
 
   const LaneTeam &team;
@@ -91,9 +117,9 @@ private:
   PartsOf partsOf;
   mlir::Value batch, items, slots;
   int64_t heads, blocksPerSm, partCost;
-  bool fixed;
-  /// Of a plan that is not fixed: parts of the only request of a launch, else
-  /// 0.
+  DivisionKind kind;
+  int64_t growing;
+  /// By lengths: parts of the only request of a launch, else 0.
   mlir::Value alone;
 };
 

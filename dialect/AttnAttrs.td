@@ -191,7 +191,8 @@ def Attn_SplitAttr : Attn_Attr<"Split", "split"> {
     `auto`: by the planner, from the batch and the processor. `count of n`: n
     pieces. `keys of n`: pieces of n keys counted from key 0, so that a row's
     result does not depend on the rest of the batch. `pieces of n`: the same, of
-    n keys at first and longer further on, 16 to each doubling of the position.
+    a size that grows with a row's position, so that it has about n of them. A
+    block whose rows have pieces of two sizes sweeps the keys once for each.
 
     Example: `split<keys of 2048>`
   }];

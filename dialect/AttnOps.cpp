@@ -133,9 +133,8 @@ LogicalResult KernelOp::verify() {
     return failure();
   SplitAttr split = getSplitOrDefault();
   int64_t keyTile = getScheduleOrDefault().getKeyTile();
-  bool sized = split.getKind() == SplitKind::Keys ||
-               split.getKind() == SplitKind::Pieces;
-  if (sized && keyTile && split.getValue() % keyTile != 0) // C45
+  if (split.getKind() == SplitKind::Keys && keyTile &&
+      split.getValue() % keyTile != 0) // C45
     return emitOpError() << "expected 'split' keys in multiples of 'key_tile' "
                          << keyTile << ", got " << split.getValue();
   if (getScheduleOrDefault().getInvariant() &&

@@ -107,6 +107,13 @@ def Attn_ItemOp : Attn_ProgramPart<"item", [SingleBlock, IsolatedFromAbove]> {
     and one if dividing does not pay. A program without this operation runs
     once for each request.
 
+    If `attn.yield_tiles` gives the size of a piece, `part` is the number of a
+    piece and `first` to `end` are its tiles that some row sees. The region is
+    evaluated for the positions of the newest row, and for those of the oldest:
+    if a piece has another size for that, pieces of both sizes are swept, each
+    for the rows that have its size. Each leaves a partial result, even the only
+    one of a request, and a merge reads those of its row's size.
+
     Example:
 
     ```mlir
@@ -132,20 +139,21 @@ def Attn_YieldTilesOp : Attn_Op<"yield_tiles", [
   let description = [{
     Ends the region of `attn.item`: the request has tiles `first` to `end`,
     `end` excluded and not below `first`. If `parts` are given it has exactly so
-    many, and part 0 is number `piece` of pieces that do not depend on what the
-    rows see. Partial results are added by the numbers of their pieces, so that
-    a row's sum does not depend on which piece is the first.
+    many. If `size` is given, its parts are pieces of `size` tiles, counted from
+    key 0, for the rows for which the region yields the same size; other rows
+    have pieces of their own.
 
     Example:
 
     ```mlir
-    attn.yield_tiles %first to %end in %parts from %piece
+    attn.yield_tiles %first to %end in %parts
+    attn.yield_tiles %first to %end by %size
     ```
   }];
   let arguments = (ins I32:$first, I32:$end, Optional<I32>:$parts,
-                       Optional<I32>:$piece);
+                       Optional<I32>:$size);
   let assemblyFormat = [{
-    $first `to` $end (`in` $parts^ `from` $piece)? attr-dict
+    $first `to` $end (`in` $parts^)? (`by` $size^)? attr-dict
   }];
 }
 

@@ -121,8 +121,14 @@ static int64_t mostTiles(const KernelInfo &info, const Bounds &bounds) {
 static std::pair<int64_t, int64_t>
 countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
   int64_t batch = bounds.batch, tiles = mostTiles(info, bounds);
-  if (info.splitPolicy != SplitPolicy::Auto)
+  if (info.splitPolicy == SplitPolicy::Count)
     return {batch * slots, slots > 1 ? batch * slots : 0};
+  if (info.splitPolicy == SplitPolicy::Keys)
+    return {batch * slots, batch * slots};
+  // Rows may have pieces of two sizes, unless all are of one tile.
+  if (info.splitPolicy == SplitPolicy::Pieces)
+    return {batch * slots * (tiles > info.splitValue ? 2 : 1),
+            batch * slots * 2};
   int64_t heads = int64_t(info.kvHeads) * info.rowBlocks;
   int64_t atOnce = std::max<int64_t>(1, slots / heads);
   if (batch == 1) {
@@ -139,12 +145,14 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
   return {batch + more, std::min(2 * more, batch + more)};
 }
 
-/// Growing pieces of which the first have one unit.
-static int32_t countPieces(int64_t units, int64_t kvHeads) {
-  int64_t last = units - 1, level = 0, perLevel = piecesPerDoubling(kvHeads);
-  while (last >> level >= 2 * perLevel)
-    ++level;
-  return int32_t(level * perLevel + (last >> level) + 1);
+/// Growing pieces of one size that a launch has of a request, at most. Where
+/// there is a window they are some more: it begins within one, and rows have
+/// windows of their own.
+static int64_t countPieces(const KernelInfo &info, const Bounds &bounds) {
+  int64_t pieces = info.splitValue;
+  if (info.window > 0)
+    pieces += ceilDiv(info.tokens, info.keyTile) + 2;
+  return std::min(pieces, mostTiles(info, bounds));
 }
 
 WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
@@ -156,8 +164,7 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   if (info.splitPolicy == SplitPolicy::Keys)
     work.slots = int32_t(ceilDiv(bounds.keys, info.splitValue));
   if (info.splitPolicy == SplitPolicy::Pieces)
-    work.slots =
-        countPieces(ceilDiv(bounds.keys, info.splitValue), info.kvHeads);
+    work.slots = int32_t(countPieces(info, bounds));
   auto [items, partials] = countItems(info, bounds, work.slots);
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;

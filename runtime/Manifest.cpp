@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int formatVersion = 4;
+constexpr int formatVersion = 5;
 
 /// The names of each enumeration, in the order of its values.
 template <typename E>

@@ -77,12 +77,11 @@ private:
     Registers elements;
   };
 
-  Value firstPart();
   void mergeRow();
   void mergeOwnRows();
   void mergeUnits(bool several);
   Value referenceOf(Value max);
-  Sums sumParts(Value row, Value firstPart, int64_t step, Value end);
+  Sums sumParts(Value row, Value first, int64_t step);
   void storeOwn(Value row, Sums &sums);
   void meetGroups(Value row, Sums &sums);
   void storeMet(Value row);
@@ -111,47 +110,33 @@ Value MergeEmitter::referenceOf(Value max) {
   return b.select(empty, b.f32(0), max);
 }
 
-/// The first part that this group reads, of kGroups (a power of two) that take
-/// pieces in turn, by their numbers. It may lie before part 0: which pieces are
-/// read at one time, and so how sums are rounded, is a matter of their numbers
-/// too.
-Value MergeEmitter::firstPart() {
-  if (!block.firstPiece)
-    return group;
-  Value behind = arith::SubIOp::create(b, group, block.firstPiece);
-  Value part = b.rem(behind, kGroups);
-  Value turn = b.div(b.add(block.firstPiece, part), kGroups);
-  Value before = b.mul(b.rem(turn, partsAtOnce(plan)), kGroups);
-  return arith::SubIOp::create(b, part, before);
-}
-
-/// Adds parts `firstPart`, `firstPart + step`, ... of a row, for this thread's
-/// elements. Reads those below `end`, which need not all exist, so that loads
-/// do not wait for the number of parts.
-MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value firstPart,
-                                          int64_t step, Value end) {
+/// Adds parts `first`, `first + step`, ... of a row, for this thread's
+/// elements.
+MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value first,
+                                          int64_t step) {
   Type two = b.vector(2, b.getF32Type());
   Type words = b.vector(kElements / 2, b.getI32Type());
   Value nothing = b.f32(-INFINITY), zero = b.f32(0);
-  Value firstStats = block.statsAddress(b, block.slot, row);
-  Value firstOutput = b.add(block.partialAddress(b, block.slot, row),
+  Value start = b.i32(0);
+  Value firstStats = block.statsAddress(b, start, row);
+  Value firstOutput = b.add(block.partialAddress(b, start, row),
                             b.extend(b.shiftLeft(place, 4)));
-  // Rows from a part's to the next part's.
+  // Rows from a slot to the next.
   int64_t rows = plan.getHeads().getKv() * block.shape.paddedRows();
   int64_t count = partsAtOnce(plan);
   Registers init{nothing};
   init.append(1 + kElements, zero);
   Registers sums = b.loop(
-      firstPart, end, b.i32(step * count), init,
+      first, block.parts, b.i32(step * count), init,
       [&](Value part, ValueRange carried) {
         // All loads first, so that they are in flight together. A part without
         // a sum has no output; what lies there is read but not used.
         Registers stats, factors, outputs, inside;
         for (int64_t i = 0; i < count; ++i) {
           inside.push_back(b.is(Lane::Predicate::ult, part, block.parts));
-          Value exists = b.is(Lane::Predicate::ult, part, end);
-          Value safe = b.select(exists, part, b.i32(0));
-          Value behind = b.mul(b.extend(safe), rows * 4 * 4);
+          Value safe = b.select(inside[i], part, b.i32(0));
+          Value slot = block.slotOfPart(b, safe);
+          Value behind = b.mul(b.extend(slot), rows * 4 * 4);
           Value at = b.add(firstStats, behind);
           stats.push_back(b.load(two, b.global(at)));
           factors.push_back(b.load(b.getF32Type(), b.offset(b.global(at), 8)));
@@ -292,11 +277,7 @@ void MergeEmitter::storeMet(Value row) {
 
 /// A unit of one row: the groups share its parts.
 void MergeEmitter::mergeRow() {
-  // The only request of a launch has no more parts than there are items.
-  bool isAuto = plan.getSplitOrDefault().getKind() == SplitKind::Auto;
-  Value items = block.field(b, offsetof(KernelArgs, items), b.getI32Type());
-  Value end = isAuto ? items : block.parts;
-  Sums sums = sumParts(block.firstRow, firstPart(), kGroups, end);
+  Sums sums = sumParts(block.firstRow, group, kGroups);
   meetGroups(block.firstRow, sums);
 }
 
@@ -304,23 +285,31 @@ void MergeEmitter::mergeRow() {
 void MergeEmitter::mergeOwnRows() {
   Value row = b.add(block.firstRow, group);
   b.when(b.lessThan(row, block.shape.rows), [&] {
-    Sums sums = sumParts(row, b.i32(0), /*step=*/1, block.parts);
+    Sums sums = sumParts(row, b.i32(0), /*step=*/1);
     storeOwn(row, sums);
   });
 }
 
 void MergeEmitter::mergeUnits(bool several) {
-  // The sweep's results must be waited for, also by a block that has no unit:
-  // nothing behind this launch may begin before the sweep has ended.
-  if (mergeIsDependent(plan))
-    NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
+  auto waitForSweep = [&] {
+    if (mergeIsDependent(plan))
+      NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
+  };
+  if (several)
+    waitForSweep();
   Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
   MergeUnits units = block.countUnits(b, several ? kGroups : 1, several);
   b.loop(x, units.count, block.unitStride(b), {}, [&](Value unit, ValueRange) {
-    b.when(block.findUnit(b, units, unit),
-           [&] { several ? mergeOwnRows() : mergeRow(); });
+    Value merges = block.findUnit(b, units, unit);
+    if (!several)
+      waitForSweep();
+    b.when(merges, [&] { several ? mergeOwnRows() : mergeRow(); });
     return Registers();
   });
+  // A block without a unit waits too: nothing behind this launch may begin
+  // before the sweep has ended.
+  if (!several)
+    waitForSweep();
 }
 
 void MergeEmitter::emit() {

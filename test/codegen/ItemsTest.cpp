@@ -60,6 +60,10 @@ protected:
   Division divide(const std::vector<int32_t> &tiles, int64_t bound = 0,
                   bool byLanes = false);
   void expectComplete(const std::vector<int32_t> &tiles, int64_t bound = 0);
+  /// Plans of pieces: each is swept once by every size that rows have.
+  /// `sizeOf` is the size of the pieces of a row that sees so many tiles.
+  void expectPieces(const std::vector<int32_t> &tiles, int64_t bound,
+                    llvm::function_ref<int32_t(int32_t)> sizeOf);
   /// The time of uniform work of the same tiles over the time until the last
   /// block ends; an item costs a tile more than it has.
   double evenness(const std::vector<int32_t> &tiles, int64_t bound = 0);
@@ -109,7 +113,8 @@ LLVM::LLVMFuncOp ItemsTest::emit(const LaneTeam &team, unsigned space,
     MergeUnits units = block.countUnits(b, /*rows=*/1, /*several=*/true);
     Value all = block.constant(b, info.rows * info.kvHeads);
     block.findUnit(b, units, arith::MulIOp::create(b, loc, x, all));
-    values = {block.request, block.part, block.parts, block.slot, x, x};
+    Value slot = block.slotOfPart(b, block.constant(b, 0));
+    values = {block.request, block.part, block.parts, slot, x, x};
   } else {
     Value heads = block.constant(b, info.kvHeads * info.rowBlocks);
     block.findItem(b, arith::MulIOp::create(b, loc, x, heads));
@@ -195,7 +200,9 @@ Division ItemsTest::divide(const std::vector<int32_t> &tiles, int64_t bound,
     return division;
   for (int32_t request = 0; request < bounds.batch; ++request) {
     run(*mergeLanes, code.merge, request);
-    if (out[request].parts > 1)
+    bool always = info.splitPolicy == SplitPolicy::Keys ||
+                  info.splitPolicy == SplitPolicy::Pieces;
+    if (always || out[request].parts > 1)
       division.merged.push_back(out[request]);
   }
   return division;
@@ -240,6 +247,60 @@ void ItemsTest::expectComplete(const std::vector<int32_t> &tiles,
     ASSERT_EQ(row.parts, item.parts);
     ASSERT_EQ(row.slot + item.part, item.slot);
   }
+}
+
+void ItemsTest::expectPieces(const std::vector<int32_t> &tiles, int64_t bound,
+                             llvm::function_ref<int32_t(int32_t)> sizeOf) {
+  Division division = divide(tiles, bound);
+  ASSERT_EQ(division.merged.size(), tiles.size());
+  // By request and first tile; two sizes share no slot.
+  std::map<std::pair<int32_t, int32_t>, std::vector<Item>> found;
+  std::map<int32_t, int> slots;
+  for (const Item &item : division.items) {
+    if (item.parts == 0)
+      continue;
+    ASSERT_EQ(++slots[item.slot], 1) << "slot " << item.slot;
+    ASSERT_GE(item.slot, 0);
+    ASSERT_LT(item.slot, work.partials);
+    found[{item.request, item.first}].push_back(item);
+  }
+  for (int32_t r = 0; r < int32_t(tiles.size()); ++r) {
+    SCOPED_TRACE("request " + std::to_string(r) + " of " +
+                 std::to_string(tiles[r]) + " tiles");
+    auto take = [&](int32_t first, int32_t end) {
+      std::vector<Item> &items = found[{r, first}];
+      auto item = llvm::find_if(items, [&](Item i) { return i.end == end; });
+      if (item == items.end())
+        return -1;
+      int32_t slot = item->slot;
+      items.erase(item);
+      return slot;
+    };
+    // The newest row begins a tile, so that the oldest of several ends one.
+    int32_t newest = tiles[r];
+    int32_t oldest = info.tokens > 1 ? std::max(newest - 1, 1) : newest;
+    int32_t size = sizeOf(newest), oldSize = sizeOf(oldest);
+    int32_t firstSlot = -1;
+    for (int32_t first = 0; first < newest; first += size) {
+      int32_t slot = take(first, std::min(first + size, newest));
+      ASSERT_GE(slot, 0) << "no piece at " << first;
+      firstSlot = first ? firstSlot : slot;
+    }
+    if (newest && oldSize != size)
+      for (int32_t first = 0; first < oldest; first += oldSize) {
+        int32_t slot = take(first, std::min(first + oldSize, oldest));
+        ASSERT_GE(slot, 0) << "no piece at " << first << " of older rows";
+        firstSlot = first ? firstSlot : slot;
+      }
+    // Row 0 is the oldest.
+    const Item &row = division.merged[r];
+    ASSERT_EQ(row.parts, newest ? (oldest + oldSize - 1) / oldSize : 0);
+    if (row.parts)
+      ASSERT_EQ(row.slot, firstSlot);
+  }
+  for (const auto &[where, items] : found)
+    ASSERT_TRUE(items.empty()) << "request " << where.first << " has a piece "
+                               << "more at tile " << where.second;
 }
 
 double ItemsTest::evenness(const std::vector<int32_t> &tiles, int64_t bound) {
@@ -330,22 +391,44 @@ TEST_F(ItemsTest, LongAndManyRequests) {
 
 TEST_F(ItemsTest, PlansThatFixTheParts) {
   std::mt19937 random(4);
-  for (const char *split : {"split<count of 5>", "split<keys of 256>",
-                            "schedule<auto invariant>"}) {
-    Spec spec = decodeSpec(24, 4, 256);
-    spec.rest += std::string(" ") + split;
-    compile(spec, "sm_90a");
-    for (int round = 0; round < 100; ++round) {
-      expectComplete(randomTiles(random, 1 + random() % 20, 30), 30);
+  Spec spec = decodeSpec(24, 4, 256);
+  spec.rest += " split<count of 5>";
+  compile(spec, "sm_90a");
+  for (int round = 0; round < 100; ++round) {
+    expectComplete(randomTiles(random, 1 + random() % 20, 30), 30);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+TEST_F(ItemsTest, PiecesHaveTheSizeOfTheirRows) {
+  std::mt19937 random(4);
+  for (int32_t tokens : {1, 16})
+    for (auto [split, pieces] : {std::pair("split<keys of 256>", 0),
+                                 {"split<pieces of 5>", 5},
+                                 {"schedule<auto invariant>", 33}}) {
+      Spec spec = decodeSpec(24, 4, 256);
+      spec.tokens = tokens;
+      spec.rest += std::string(" ") + split;
+      compile(spec, "sm_90a");
+      auto sizeOf = [&](int32_t seen) {
+        if (!pieces)
+          return 256 / info.keyTile;
+        return std::max((seen + pieces - 1) / pieces, 1);
+      };
+      for (int32_t tiles = 0; tiles <= 70; ++tiles)
+        expectPieces({tiles}, 70, sizeOf);
+      for (int round = 0; round < 50; ++round)
+        expectPieces(randomTiles(random, 1 + random() % 20, 90), 90, sizeOf);
       if (HasFatalFailure())
         return;
     }
-  }
 }
 
 TEST_F(ItemsTest, AWarpFindsWhatAThreadFinds) {
   std::mt19937 random(5);
-  for (const char *split : {"", " split<count of 3>", " split<keys of 256>"}) {
+  for (const char *split : {"", " split<count of 3>", " split<keys of 256>",
+                            " split<pieces of 7>"}) {
     Spec spec = decodeSpec(24, 4, 256);
     spec.rest += split;
     compile(spec, "sm_90a");

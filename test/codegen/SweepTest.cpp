@@ -106,10 +106,17 @@ void Interpreter::runItem(ItemOp item) {
   setFacts(region.getArguments());
   runBlock(region);
   auto yield = cast<YieldTilesOp>(region.getTerminator());
+  int64_t first = get(yield.getFirst()), end = get(yield.getEnd());
   if (Value fixed = yield.getParts())
     parts = get(fixed);
-  set(item.getFirst(), get(yield.getFirst()));
-  set(item.getEnd(), get(yield.getEnd()));
+  if (yield.getSize()) {
+    int64_t size = get(yield.getSize()), piece = first / size + part;
+    parts = llvm::divideCeil(end, size) - first / size;
+    first = std::max(first, piece * size);
+    end = std::min(end, (piece + 1) * size);
+  }
+  set(item.getFirst(), first);
+  set(item.getEnd(), end);
   set(item.getPart(), part);
   set(item.getParts(), parts);
   set(item.getSlot(), parts == 1 ? -1 : part);
@@ -266,8 +273,8 @@ TEST_F(SweepTest, EveryPartOfEveryMaskLoadsItsTilesOnce) {
 TEST_F(SweepTest, PiecesLoadEachTileOnce) {
   const std::pair<const char *, std::vector<int64_t>> cases[] = {
       {"split<keys of 256>", {16, 255, 256, 257, 2111}},
-      {"split<pieces of 64> schedule<auto key_tile 64>",
-       {16, 64, 65, 2048, 2049, 2111, 4100, 9000}}};
+      {"split<pieces of 7> schedule<auto key_tile 64>",
+       {16, 64, 65, 448, 449, 2111, 4100, 9000}}};
   for (const auto &[pieces, lengths] : cases)
     for (const char *sees : kSees) {
       Spec spec;
@@ -284,21 +291,34 @@ TEST_F(SweepTest, PiecesLoadEachTileOnce) {
 
 TEST_F(SweepTest, PiecesGrowWithThePosition) {
   Spec spec;
-  spec.rest = "split<pieces of 64> schedule<auto key_tile 64>";
+  spec.rest = "split<pieces of 7> schedule<auto key_tile 64>";
   plan(spec);
-  auto piece = [&](int64_t part) {
+  auto pieces = [&](int64_t tiles) {
     Loads loads;
-    int64_t parts = Interpreter(sweep, {64 * 64 * 3, 16}, part, 1, loads).run();
-    EXPECT_EQ(parts, 32 + 16 + 16 + 8);
-    return std::pair(loads.tiles[0].begin()->first, loads.tiles[0].size());
+    Request request{tiles * 64, 16};
+    int64_t parts = Interpreter(sweep, request, 1, 1, loads).run();
+    return std::tuple(parts, loads.tiles[0].begin()->first,
+                      int64_t(loads.tiles[0].size()));
   };
-  // 32 of a tile, then 16 of two, 16 of four, and of eight what is left.
-  EXPECT_EQ(piece(0), std::pair(int64_t(0), size_t(1)));
-  EXPECT_EQ(piece(31), std::pair(int64_t(31), size_t(1)));
-  EXPECT_EQ(piece(32), std::pair(int64_t(32), size_t(2)));
-  EXPECT_EQ(piece(47), std::pair(int64_t(62), size_t(2)));
-  EXPECT_EQ(piece(48), std::pair(int64_t(64), size_t(4)));
-  EXPECT_EQ(piece(64), std::pair(int64_t(128), size_t(8)));
+  // How many there are, and where the second begins and how long it is.
+  EXPECT_EQ(pieces(2), std::tuple(2, 1, 1));
+  EXPECT_EQ(pieces(7), std::tuple(7, 1, 1));
+  EXPECT_EQ(pieces(8), std::tuple(4, 2, 2));
+  EXPECT_EQ(pieces(14), std::tuple(7, 2, 2));
+  EXPECT_EQ(pieces(15), std::tuple(5, 3, 3));
+  EXPECT_EQ(pieces(700), std::tuple(7, 100, 100));
+}
+
+TEST_F(SweepTest, PiecesOfAWindowDoNotGrowWithThePosition) {
+  Spec spec;
+  spec.sees = "prefix left within 700, suffix causal";
+  spec.rest = "split<pieces of 4> schedule<auto key_tile 64>";
+  plan(spec);
+  for (int64_t length : {2000, 20000, 200000}) {
+    Loads loads;
+    Interpreter(sweep, {length, 16}, 1, 1, loads).run();
+    EXPECT_EQ(loads.tiles[0].size(), 3u) << "length " << length;
+  }
 }
 
 TEST_F(SweepTest, APieceOfKeysDependsOnItsRequestAlone) {

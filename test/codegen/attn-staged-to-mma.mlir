@@ -89,8 +89,9 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // ZERO: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg, %[[BYTES]]
 
 // The merge: eight groups of eight threads. They wait for the sweep before they
-// read what it left. Of several requests each group has its own rows; of one
-// all have a row together, and meet in shared memory.
+// read what it left; a block without a row waits as well. Of several requests
+// each group has its own rows; of one all have a row together, and meet in
+// shared memory.
 // CHECK-LABEL: llvm.func @small_merge
 // CHECK-SAME: nvvm.kernel, nvvm.minctasm = 8 : i32, nvvm.reqntid = array<i32: 64>
 // CHECK-NOT: -> f32
@@ -100,11 +101,12 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // CHECK: scf.for
 // CHECK-NOT: nvvm.barrier
 // CHECK: } else {
-// CHECK: nvvm.griddepcontrol wait
 // CHECK: nvvm.read.ptx.sreg.ctaid.x
 // CHECK: scf.for
+// CHECK: nvvm.griddepcontrol wait
 // CHECK-COUNT-2: nvvm.barrier
 // CHECK-NOT: nvvm.barrier
+// CHECK: nvvm.griddepcontrol wait
 
 // Keys of a dense block come from its own segment, past the context; only the
 // context lies in pages, so it bounds the arm without checks.

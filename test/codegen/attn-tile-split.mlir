@@ -35,7 +35,7 @@ attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
 // CHECK: %[[ALL:.*]] = arith.subi %[[HIGH]], %[[LOW]]
 // CHECK: %[[FEW:.*]] = arith.minsi %[[ALL]], %c3_i32
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[FEW]], %c1_i32
-// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]] from %c0_i32
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]]{{$}}
 // CHECK: %[[TILES:.*]] = arith.subi %[[END]], %[[FIRST]]
 // CHECK: %[[BELOW:.*]] = arith.muli %[[TILES]], %[[I]]
 // CHECK: %[[SKIPPED:.*]] = arith.divui %[[BELOW]], %[[N]]
@@ -46,29 +46,38 @@ attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
 // CHECK: %[[TO:.*]] = arith.addi %[[FIRST]], %[[DONE]]
 // CHECK: scf.for %{{.*}} = %[[FROM]] to %[[TO]] step %c1_i32
 
-// Pieces of 96 keys are counted from key 0, whatever the window hides: part 0
-// has what is left of the first piece that some row sees.
+// Pieces of 96 keys, three tiles, are counted from key 0; a block has the tiles
+// of its piece. All leave partial results.
 attn.kernel @split_keys heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<keys of 96>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_keys_sweep
-// CHECK: %{{.*}}, %[[I:.*]], %{{.*}}, %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
 // CHECK: %[[LOW:.*]] = arith.divui %{{.*}}, %c32_i32
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[LOW]], %{{.*}}
-// CHECK: %[[UP:.*]] = arith.addi %[[HIGH]], %c2_i32
-// CHECK: %[[ABOVE:.*]] = arith.divui %[[UP]], %c3_i32
-// CHECK: %[[BELOW:.*]] = arith.divui %[[LOW]], %c3_i32
-// CHECK: %[[PIECES:.*]] = arith.subi %[[ABOVE]], %[[BELOW]]
-// CHECK: %[[SOME:.*]] = arith.maxsi %[[PIECES]], %c1_i32
-// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]] from %[[BELOW]]
-// CHECK: %[[SKIPPED:.*]] = arith.divui %[[FIRST]], %c3_i32
-// CHECK: %[[J:.*]] = arith.addi %[[SKIPPED]], %[[I]]
-// CHECK: %[[BEGIN:.*]] = arith.muli %[[J]], %c3_i32
-// CHECK: %[[PIECE:.*]] = arith.addi %[[BEGIN]], %c3_i32
-// CHECK: %[[TO:.*]] = arith.minsi %[[PIECE]], %[[END]]
-// CHECK: %[[FROM:.*]] = arith.maxsi %[[BEGIN]], %[[FIRST]]
-// CHECK: scf.for %{{.*}} = %[[FROM]] to %[[TO]] step %c1_i32
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] by %c3_i32
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c1_i32
+// CHECK: scf.yield {{.*}} tensor<16x64xf32>
+// CHECK-NOT: scf.if
+// CHECK: attn.store_result {{.*}} partial
+
+// Five pieces of what a row sees, whose window has four tiles and one more
+// where it begins within one.
+attn.kernel @split_pieces heads<4 over 2, dim 64> tokens<2>
+    sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 16> split<pieces of 5>
+    schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
+// CHECK-LABEL: attn.program @split_pieces_sweep
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
+// CHECK: %[[LOW:.*]] = arith.divui %{{.*}}, %c32_i32
+// CHECK: %[[HIGH:.*]] = arith.maxsi %[[LOW]], %{{.*}}
+// CHECK: %[[SEEN:.*]] = arith.minsi %[[HIGH]], %c5_i32
+// CHECK: %[[UP:.*]] = arith.addi %[[SEEN]], %c4_i32
+// CHECK: %[[EACH:.*]] = arith.divui %[[UP]], %c5_i32
+// CHECK: %[[SIZE:.*]] = arith.maxsi %[[EACH]], %c1_i32
+// CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] by %[[SIZE]]
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c1_i32
 
 // A bug, mended: a request without query tokens swept all of its keys.
 attn.kernel @request_without_tokens_costs_nothing heads<4 over 2, dim 64> tokens<2>

@@ -76,7 +76,7 @@ attn.program @k_sweep role<sweep> of @k {
 attn.program @k_merge role<merge> of @k {
   %request, %part, %parts, %slot, %first, %end = attn.item {
   ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
-    attn.yield_tiles %c to %n in %n from %c
+    attn.yield_tiles %c to %n in %n
   }
   // CANON: %[[ADDS:.*]] = arith.cmpf une, %{{.*}}, %{{.*}} : f32
   // CANON: arith.select %[[ADDS]]

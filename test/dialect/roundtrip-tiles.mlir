@@ -53,10 +53,10 @@ attn.program @k_sweep role<sweep> of @k {
 
 // CHECK-LABEL: attn.program @k_merge role<merge> of @k {
 attn.program @k_merge role<merge> of @k {
-  // CHECK: attn.yield_tiles %[[C:.*]] to %[[N:.*]] in %[[N]] from %[[C]]
+  // CHECK: attn.yield_tiles %[[C:.*]] to %[[N:.*]] in %[[N]]
   %request, %part, %parts, %slot, %begin, %end = attn.item {
   ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
-    attn.yield_tiles %t to %n in %n from %t
+    attn.yield_tiles %t to %n in %n
   }
   // CHECK: %[[M:.*]], %[[L:.*]], %[[O:.*]] = attn.merge_partials : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
   %m, %l, %o = attn.merge_partials

@@ -53,7 +53,7 @@ static const char *item =
     %size = arith.constant $K : i32
     %count = arith.constant $N : i32
     %stop = arith.ceildivsi %n, %size : i32
-    attn.yield_tiles %none to %stop in %count from %none
+    attn.yield_tiles %none to %stop in %count
   })";
 
 /// R, K, D, P, Q and V stand for the shapes and element types.

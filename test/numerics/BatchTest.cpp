@@ -265,10 +265,12 @@ TEST_F(Batch, InvariantRowsDependOnNothingElse) {
            std::to_string(tokens) +
            "> sees<prefix all, suffix causal> keys<bf16> values<fp16> "
            "paging<page_major page 16> output<fp16 token_major> "
-           "split<pieces of 64> schedule<auto invariant>";
+           "sink split<pieces of 11> schedule<auto invariant>";
   };
   constexpr int32_t tokens = 16, batch = 3;
-  const std::vector<int32_t> contexts{2500, 3, 700};
+  // Of the second some rows see one piece and others two; of the third some have
+  // pieces of one tile and others of two.
+  const std::vector<int32_t> contexts{2500, 57, 700};
   Case testCase = wholeBlocks(specOfTokens(tokens), contexts, tokens);
   std::string error;
   auto widest = LaneRunner::create(testCase.specText, "sm_100a");

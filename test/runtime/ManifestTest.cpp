@@ -156,14 +156,14 @@ TEST_F(ManifestTest, UnwritableFile) {
 TEST_F(ManifestTest, DamagedFiles) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "it is not a JSON object"},
-      {"{\"format\": 4, \"ker", "it is not a JSON object"},
+      {"{\"format\": 5, \"ker", "it is not a JSON object"},
       {"[1]", "it is not a JSON object"},
       {"{}", "field 'format' is missing"},
-      {"{\"format\": 3}", "it has format 3, and this version reads format 4"},
-      {"{\"format\": 4}", "field 'kernels' is not a list"},
-      {"{\"format\": 4, \"kernels\": [3]}",
+      {"{\"format\": 4}", "it has format 4, and this version reads format 5"},
+      {"{\"format\": 5}", "field 'kernels' is not a list"},
+      {"{\"format\": 5, \"kernels\": [3]}",
        "kernel 0: it is not a JSON object"},
-      {"{\"format\": 4, \"kernels\": [{\"file\": 3}]}",
+      {"{\"format\": 5, \"kernels\": [{\"file\": 3}]}",
        "kernel 0: field 'file' cannot be 3"},
   };
   for (auto [text, message] : cases) {
