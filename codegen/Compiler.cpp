@@ -306,5 +306,6 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
   info.mergeThreads = mergeThreads(plan);
   info.sharedBytes = sharedLayout(plan, mma).bytes;
   info.mergeSharedBytes = mergeSharedBytes(plan);
+  info.blocksPerSm = blocksPerSm(plan, mma, chipOf(plan));
   return info;
 }

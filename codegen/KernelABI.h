@@ -202,6 +202,8 @@ struct KernelInfo {
   int32_t mergeThreads = 1;
   int32_t sharedBytes = 0;
   int32_t mergeSharedBytes = 0;
+  /// Blocks of the sweep that share a multiprocessor, if there are so many.
+  int32_t blocksPerSm = 1;
 
   /// Bytes of K and V that one key of one request occupies, all kv heads.
   int64_t keyBytesPerToken() const {

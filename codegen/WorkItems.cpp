@@ -16,11 +16,13 @@ static constexpr int64_t kShares = 32;
 static constexpr int64_t kMostParts = 256;
 /// What an item costs beside its tiles, and a merge, in tiles.
 static constexpr int64_t kItemCost = 1, kMergeCost = 2;
+/// Costs are counted in quarters of a tile.
+static constexpr int64_t kQuarters = 4;
 /// n / s = n * ceil(2^kShift / s) / 2^kShift for n * s < 2^kShift, so that a
 /// request has 2^15 tiles at most.
 static constexpr int64_t kShift = 31;
 /// Requests of one lane's neighbours that are looked at together.
-static constexpr int64_t kUnroll = 8;
+static constexpr int64_t kUnroll = 4;
 
 namespace {
 
@@ -96,9 +98,7 @@ struct Scalars {
   /// 2^kShift or more.
   Value times(Value value, Value reciprocal) {
     Type i64 = b.getI64Type();
-    Value factor = arith::ExtUIOp::create(b, i64, reciprocal);
-    factor = arith::AddIOp::create(b, factor,
-                                   arith::ConstantIntOp::create(b, 1, 64));
+    Value factor = arith::ExtUIOp::create(b, i64, add(reciprocal, 1));
     Value wide = arith::ExtUIOp::create(b, i64, value);
     Value product = arith::MulIOp::create(b, wide, factor);
     Value shift = arith::ConstantIntOp::create(b, kShift, 64);
@@ -159,14 +159,17 @@ SmallVector<Value> WorkItems::overRequests(Builder &b, Value tiles,
   return end;
 }
 
-/// What a share of at most that many tiles a part makes of all requests.
-WorkItems::Division WorkItems::consider(Builder &b, Value share, Value tiles) {
+/// What a share of at most that many tiles a part makes of all requests, of
+/// which `some` have tiles.
+WorkItems::Division WorkItems::consider(Builder &b, Value share, Value tiles,
+                                        Value some) {
   Scalars s{b};
   Division result;
   result.share = share;
   result.reciprocal = s.reciprocal(share);
   int64_t lanes = team.count(), unroll = std::min(lanes, kUnroll);
-  Value zero = s.number(0);
+  Value zero = s.number(0), half = s.shiftRight(share, 1);
+  // Few operations: one warp does this for all lanes of all requests.
   auto count = [&](Value base, Value mine, ValueRange in) {
     Value here = s.smaller(s.sub(batch, base), s.number(lanes));
     return s.loop(here, unroll, in, [&](Value first, ValueRange carried) {
@@ -174,56 +177,82 @@ WorkItems::Division WorkItems::consider(Builder &b, Value share, Value tiles) {
       for (int64_t i = 0; i < unroll; ++i) {
         Value tiles = team.of(b, b.getLoc(), mine, s.add(first, i));
         Value parts = s.timesUp(tiles, share, result.reciprocal);
-        Value several = s.is(Predicate::sgt, parts, s.number(1));
-        Value large = s.is(Predicate::sgt, s.add(tiles, tiles), share);
-        large = s.both(large, s.is(Predicate::eq, parts, s.number(1)));
-        next[0] = s.add(next[0], s.ifThen(several, parts));
-        next[1] = s.add(next[1], s.count(large));
-        next[2] = s.add(next[2], s.count(several));
+        Value several = s.is(Predicate::sgt, tiles, share);
+        Value large = s.is(Predicate::sgt, tiles, half);
+        next[0] = s.add(next[0], parts);
+        next[1] = s.add(next[1], s.count(several));
+        next[2] = s.add(next[2], s.count(large));
       }
       return next;
     });
   };
   SmallVector<Value> sums = overRequests(b, tiles, {zero, zero, zero}, count);
-  result.parts = sums[0];
-  result.large = sums[1];
-  result.requests = sums[2];
+  result.requests = sums[1];
+  result.parts = s.sub(sums[0], s.sub(some, sums[1]));
+  result.large = s.sub(sums[2], sums[1]);
   return result;
 }
 
-/// Tiles' worth of time until the last block ends. That is when waves of large
-/// items do, or when all work does if it is even, whichever is later; but a
-/// large item that begins last begins before all else has ended, and is rarely
-/// a whole share. Small items fill gaps. What makes more items than the launch
-/// has blocks for costs most; parts as long as the longest request never do.
+/// Quarters of a tile's time until the last block ends. That is when all work
+/// does if it is even, and a tail. What makes more items than the launch has
+/// blocks for costs most; parts as long as the longest request never do.
 Value WorkItems::costOf(Builder &b, const Division &d, const Device &device,
                         Value tiles) {
   Scalars s{b};
+  // What an item costs beside its tiles, the other block hides.
+  bool isShared = blocksPerSm > 1;
+  int64_t itemCost = isShared ? 0 : kItemCost;
+  Value zero = s.number(0);
   Value items = s.add(s.sub(batch, d.requests), d.parts);
   Value suffices = s.is(Predicate::sle, items, this->items);
-  Value any = s.is(Predicate::sgt, d.requests, s.number(0));
+  Value any = s.is(Predicate::sgt, d.requests, zero);
   Value longest =
-      s.add(s.add(d.share, kItemCost), s.ifThen(any, s.number(partCost)));
-  // Blocks that share a multiprocessor take as many times as long.
+      s.add(s.add(d.share, itemCost), s.ifThen(any, s.number(partCost)));
+  longest = s.mul(longest, kQuarters);
+  Value work = s.add(tiles, s.mul(items, itemCost));
+  work = s.add(work, s.mul(d.parts, partCost));
+  Value even = s.timesUp(s.mul(work, heads * kQuarters), slots, device.perSlot);
   Value blocks = s.mul(s.add(d.parts, d.large), heads);
   Value full = s.times(blocks, device.perWave);
   Value rest = s.sub(blocks, s.mul(full, device.wave));
-  Value lastWave =
-      s.larger(longest, s.timesUp(s.mul(longest, rest), slots, device.perSlot));
-  Value some = s.is(Predicate::ne, rest, s.number(0));
-  Value waves =
-      s.add(s.mul(s.mul(longest, blocksPerSm), full), s.ifThen(some, lastWave));
-  Value work = s.add(tiles, s.mul(items, kItemCost));
-  work = s.add(work, s.mul(d.parts, partCost));
-  Value even = s.timesUp(s.mul(work, heads), slots, device.perSlot);
-  Value last = s.add(even, s.div(s.mul(longest, 2), s.number(3)));
-  Value cost = s.larger(s.smaller(waves, last), even);
-  cost = s.add(cost, s.ifThen(any, s.number(kMergeCost)));
-  // They fill them the better, the smaller they are.
-  Value small = s.sub(s.sub(batch, d.requests), d.large);
-  Value gaps = s.is(Predicate::sgt, small, s.number(0));
-  cost = s.add(cost, s.ifThen(gaps, s.shiftRight(d.share, 3)));
+  Value end = isShared ? endOfShared(b, longest, even, full, rest, device)
+                       : endOfAlone(b, d, longest, even, full, rest);
+  Value cost = s.add(end, s.ifThen(any, s.number(kMergeCost * kQuarters)));
   return s.select(suffices, cost, s.number(INT32_MAX));
+}
+
+/// A block to a multiprocessor: when waves of large items end, but a large item
+/// that begins last begins before all else has ended, and is rarely a whole
+/// share. Small items fill gaps, the better, the smaller they are.
+Value WorkItems::endOfAlone(Builder &b, const Division &d, Value longest,
+                            Value even, Value full, Value rest) {
+  Scalars s{b};
+  Value zero = s.number(0);
+  Value some = s.is(Predicate::ne, rest, zero);
+  Value waves = s.mul(longest, s.add(full, s.count(some)));
+  Value last = s.add(even, s.div(s.mul(longest, 2), s.number(3)));
+  Value end = s.larger(s.smaller(waves, last), even);
+  Value small = s.sub(s.sub(batch, d.requests), d.large);
+  Value gaps = s.is(Predicate::sgt, small, zero);
+  return s.add(end, s.ifThen(gaps, s.shiftRight(s.mul(d.share, kQuarters), 3)));
+}
+
+/// Several blocks to a multiprocessor share its bandwidth: a sixth of a large
+/// item behind even work, as some end later than others, and the more of one,
+/// the fewer places the last wave of them fills. If there is one wave only, a
+/// large item ends no sooner than alone.
+Value WorkItems::endOfShared(Builder &b, Value longest, Value even, Value full,
+                             Value rest, const Device &device) {
+  Scalars s{b};
+  Value zero = s.number(0);
+  Value filled = s.is(Predicate::eq, rest, zero);
+  Value free = s.select(filled, zero, s.sub(device.wave, rest));
+  Value late = s.times(s.mul(s.mul(longest, free), 3), device.perWave);
+  Value sixth = s.shiftRight(s.mul(longest, 11), 6);
+  Value tail = s.select(s.is(Predicate::eq, full, zero),
+                        s.larger(sixth, s.sub(longest, even)),
+                        s.add(sixth, s.shiftRight(late, 2)));
+  return s.add(even, tail);
 }
 
 /// The best of kShares shares of the longest request, whose tiles the lanes
@@ -247,16 +276,18 @@ WorkItems::Division WorkItems::choose(Builder &b, Value first) {
     perPart = s.reciprocal(parts);
   }
   SmallVector<Value> found =
-      overRequests(b, first, {zero, zero},
+      overRequests(b, first, {zero, zero, zero},
                    [&](Value, Value mine, ValueRange in) -> SmallVector<Value> {
-                     return {s.add(in[0], mine), s.larger(in[1], mine)};
+                     return {s.add(in[0], mine), s.larger(in[1], mine),
+                             s.add(in[2], s.smaller(mine, one))};
                    });
   Value all = team.sum(b, loc, found[0]);
   Value most = team.largest(b, loc, found[1]);
+  Value some = team.sum(b, loc, found[2]);
   Value least = s.larger(s.divUp(most, s.number(kMostParts)), one);
   auto considerParts = [&](Value parts, Value perPart) {
     Value share = s.larger(least, s.timesUp(most, parts, perPart));
-    return consider(b, share, first);
+    return consider(b, share, first, some);
   };
   auto values = [](const Division &d) -> SmallVector<Value> {
     return {d.share, d.reciprocal, d.parts, d.large, d.requests};

@@ -103,9 +103,16 @@ private:
                                               mlir::ValueRange init,
                                               RequestBody body);
   Division choose(Builder &b, mlir::Value first);
-  Division consider(Builder &b, mlir::Value share, mlir::Value tiles);
+  Division consider(Builder &b, mlir::Value share, mlir::Value tiles,
+                    mlir::Value some);
   mlir::Value costOf(Builder &b, const Division &division, const Device &device,
                      mlir::Value tiles);
+  mlir::Value endOfAlone(Builder &b, const Division &division,
+                         mlir::Value longest, mlir::Value even,
+                         mlir::Value full, mlir::Value rest);
+  mlir::Value endOfShared(Builder &b, mlir::Value longest, mlir::Value even,
+                          mlir::Value full, mlir::Value rest,
+                          const Device &device);
   WorkItem search(Builder &b, const Division &division, mlir::Value first,
                   mlir::Value wanted);
   WorkItem findPart(Builder &b, mlir::Value x);

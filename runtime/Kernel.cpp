@@ -27,12 +27,16 @@ constexpr int64_t maxFullBytes = 768 * 1024;
 /// Tiles of a request, and of all kv heads of all, up to which a device can
 /// divide them: its quotients are exact, and its costs fit 32 bits.
 constexpr int64_t maxDividedTiles = int64_t(1) << 15;
-constexpr int64_t maxTilesInAll = int64_t(1) << 28;
+constexpr int64_t maxTilesInAll = int64_t(1) << 26;
 /// A batch has a part more for so many bytes on average, at least one for each
 /// block at a time and at most so many rounds of them: more parts are more
-/// even, but where they are not needed their blocks are idle.
+/// even, but where they are not needed their blocks are idle. Where blocks
+/// share a multiprocessor they hide each other's beginnings and ends, so that a
+/// long launch has more rounds.
 constexpr int64_t leastMeanBytes = 512 * 1024;
 constexpr int64_t mostRounds = 2;
+constexpr int64_t sharedMeanBytes = 2048 * 1024;
+constexpr int64_t mostSharedRounds = 4;
 /// Blocks that share the rows of a batch; which are to be merged is known on
 /// the device alone.
 constexpr int64_t mergeBlocksPerMultiprocessor = 8;
@@ -141,6 +145,9 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
     return {batch, 0};
   int64_t more =
       std::clamp(bytes * batch / leastMeanBytes, atOnce, mostRounds * atOnce);
+  if (info.blocksPerSm > 1)
+    more = std::max(more, std::min(bytes * batch / sharedMeanBytes,
+                                   mostSharedRounds * atOnce));
   // So many parts more than requests; a divided request has two at least.
   return {batch + more, std::min(2 * more, batch + more)};
 }

@@ -81,6 +81,7 @@ void visitFields(Info &info, Visit visit) {
   visit("mergeThreads", info.mergeThreads);
   visit("sharedBytes", info.sharedBytes);
   visit("mergeSharedBytes", info.mergeSharedBytes);
+  visit("blocksPerSm", info.blocksPerSm);
 }
 
 template <typename T>

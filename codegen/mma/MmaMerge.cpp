@@ -114,7 +114,7 @@ Value MergeEmitter::referenceOf(Value max) {
 /// elements.
 MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value first,
                                           int64_t step) {
-  Type two = b.vector(2, b.getF32Type());
+  Type four = b.vector(4, b.getF32Type());
   Type words = b.vector(kElements / 2, b.getI32Type());
   Value nothing = b.f32(-INFINITY), zero = b.f32(0);
   Value start = b.i32(0);
@@ -131,15 +131,14 @@ MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value first,
       [&](Value part, ValueRange carried) {
         // All loads first, so that they are in flight together. A part without
         // a sum has no output; what lies there is read but not used.
-        Registers stats, factors, outputs, inside;
+        Registers stats, outputs, inside;
         for (int64_t i = 0; i < count; ++i) {
           inside.push_back(b.is(Lane::Predicate::ult, part, block.parts));
           Value safe = b.select(inside[i], part, b.i32(0));
           Value slot = block.slotOfPart(b, safe);
           Value behind = b.mul(b.extend(slot), rows * 4 * 4);
           Value at = b.add(firstStats, behind);
-          stats.push_back(b.load(two, b.global(at)));
-          factors.push_back(b.load(b.getF32Type(), b.offset(b.global(at), 8)));
+          stats.push_back(b.load(four, b.global(at)));
           at = b.add(firstOutput, b.mul(behind, dim / 8));
           outputs.push_back(b.load(words, b.global(at)));
           part = b.add(part, step);
@@ -161,7 +160,7 @@ MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value first,
         for (int64_t i = 0; i < count; ++i) {
           Value weight = b.exp2(b.subf(maxima[i], reference));
           next[1] = b.fma(theirSums[i], weight, next[1]);
-          Value scaled = b.mulf(weight, factors[i]);
+          Value scaled = b.mulf(weight, b.element(stats[i], 2));
           scaled = b.select(some[i], scaled, zero);
           for (int64_t e = 0; e < kElements; e += 2) {
             Value word = b.element(outputs[i], e / 2);

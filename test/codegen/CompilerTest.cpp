@@ -240,6 +240,7 @@ TEST_F(CompilerTest, FactsOfALaunchAreThoseOfThePlan) {
   EXPECT_EQ(info.partialElementBytes, 2);
   EXPECT_EQ(info.sharedBytes, (16 + 2 * 3 * 32) * 64 * 2);
   EXPECT_EQ(info.mergeSharedBytes, 8 * 64 * 4 + 8 * 8);
+  EXPECT_EQ(info.blocksPerSm, 1);
   EXPECT_EQ(info.keyBytesPerToken(), 2 * 64 * 2 * 2);
 }
 

@@ -428,8 +428,8 @@ TEST_F(ItemsTest, PiecesHaveTheSizeOfTheirRows) {
 TEST_F(ItemsTest, AWarpFindsWhatAThreadFinds) {
   std::mt19937 random(5);
   for (const char *split : {"", " split<count of 3>", " split<keys of 256>",
-                            " split<pieces of 7>"}) {
-    Spec spec = decodeSpec(24, 4, 256);
+                            " split<pieces of 7>", " schedule<wgmma>"}) {
+    Spec spec = decodeSpec(24, 4, 128);
     spec.rest += split;
     compile(spec, "sm_90a");
     for (int round = 0; round < 12; ++round) {
@@ -500,6 +500,24 @@ TEST_F(ItemsTest, RaggedBatchesAreEven) {
       EXPECT_GE(sum / 20, 0.79) << kv << " kv heads, batch " << batch;
     }
   }
+}
+
+TEST_F(ItemsTest, BlocksThatShareAMultiprocessorTakeSmallParts) {
+  Spec spec = decodeSpec(32, 8, 128);
+  spec.rest += " schedule<wgmma>";
+  compile(spec, "sm_90a");
+  ASSERT_EQ(info.blocksPerSm, 2);
+  // Whole they are one wave, but the longest would end alone.
+  std::vector<int32_t> tiles;
+  for (int32_t i = 0; i < 32; ++i)
+    tiles.push_back(22 + i * 104 / 31);
+  expectComplete(tiles);
+  int64_t most = 0;
+  for (const Item &item : divide(tiles).items)
+    most = std::max(most, item.parts ? item.tiles() : 0);
+  EXPECT_LE(most, 126 / 3);
+  // As they do not if they are equal.
+  EXPECT_TRUE(divide(std::vector<int32_t>(33, 64)).merged.empty());
 }
 
 TEST_F(ItemsTest, UniformBatchesThatFillTheDeviceAreNotDivided) {

@@ -167,6 +167,17 @@ TEST(PlanWork, BlocksOfTheMerge) {
   EXPECT_EQ(planWork(info, {4, 100000}, 132).mergeBlocks, 2 * 2 * 4);
 }
 
+TEST(PlanWork, BlocksThatShareAMultiprocessorHaveMoreRounds) {
+  KernelInfo info = infoOf({"", automatic, 0, 4, 1, 0, {}, 132, 0, 0, 0});
+  // Tiles of 64 KiB: 3,125 and 32 of them.
+  EXPECT_EQ(planWork(info, {8, 100000}, 132).items, 8 + 2 * 33);
+  EXPECT_EQ(planWork(info, {16, 1024}, 132).items, 16 + 2 * 33 - 2);
+  info.blocksPerSm = 2;
+  EXPECT_EQ(planWork(info, {8, 100000}, 132).items, 8 + 4 * 33);
+  EXPECT_EQ(planWork(info, {16, 1024}, 132).items, 16 + 2 * 33 - 2);
+  EXPECT_EQ(planWork(info, {96, 1024}, 132).items, 96 + 96);
+}
+
 TEST(Plan, OnePartNeedsNoWorkspace) {
   TestSetup setup(countedParts(1));
   StatusOr<Plan> planned = plan(*setup.kernel, {2, 100});
