@@ -93,6 +93,10 @@ TEST_P(LanesReach, EveryOperation) {
   launch({25 * tile}, 400);
   launch({27 * tile}, 400);
   launch({27 * tile, 0}, 12);
+  // More requests than a warp looks at together.
+  std::vector<int32_t> many(34, 1);
+  many.back() = 27 * tile;
+  launch(many, 400);
   std::map<std::string, int> counts;
   for (mlir::Operation *op : runner->unreached())
     ++counts[op->getName().getStringRef().str()];
