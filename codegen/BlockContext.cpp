@@ -67,11 +67,13 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
                       : yield.getSize() ? DivisionKind::Pieces
                                         : DivisionKind::Lengths;
   SplitAttr split = plan.getSplitOrDefault();
-  int64_t growing = split.getKind() == SplitKind::Pieces ? split.getValue() : 0;
+  GrowingPieces pieces = {
+      split.getKind() == SplitKind::Pieces ? split.getValue() : 0,
+      leastTilesOfPiece(schedule.getKeyTile())};
   work = std::make_unique<WorkItems>(
       team, tiles, parts, field(b, ARG(batch), i32), field(b, ARG(items), i32),
       field(b, ARG(slots), i32), plan.getHeads().getKv() * shape.rowBlocks,
-      blocks, partCost, kind, growing);
+      blocks, partCost, kind, pieces);
 }
 
 Value BlockContext::findItem(OpBuilder &b, Value x) {
@@ -84,8 +86,7 @@ Value BlockContext::findItem(OpBuilder &b, Value x) {
   Value rowBlock = arith::RemUIOp::create(b, loc, head, constant(b, blocks));
   firstRow =
       arith::MulIOp::create(b, loc, rowBlock, constant(b, shape.rowsPerBlock));
-  WorkItem found{number,         constant(b, 0), constant(b, 1),
-                 constant(b, 0), Value(),        Value()};
+  WorkItem found{number, constant(b, 0), constant(b, 1), constant(b, 0)};
   if (work) {
     ImplicitLocOpBuilder inner(loc, b);
     found = work->find(inner, number);
@@ -137,8 +138,7 @@ Value BlockContext::divisionAddress(OpBuilder &b, Value request) {
 
 Value BlockContext::prepareMerge(OpBuilder &b) {
   ImplicitLocOpBuilder inner(loc, b);
-  return work ? work->prepare(inner)
-              : Value(arith::ConstantIntOp::create(b, loc, 0, 1));
+  return work ? work->prepare(inner) : Value();
 }
 
 /// Units of one head.
@@ -162,8 +162,7 @@ Value BlockContext::findUnit(OpBuilder &b, const MergeUnits &all,
   Value rest = arith::DivUIOp::create(b, loc, number, units);
   kvHead = arith::RemUIOp::create(b, loc, rest, heads);
   Value request = arith::DivUIOp::create(b, loc, rest, heads);
-  WorkItem found{request,        constant(b, 0), constant(b, 1),
-                 constant(b, 0), Value(),        Value()};
+  WorkItem found{request, constant(b, 0), constant(b, 1), constant(b, 0)};
   if (hasPieces()) {
     setRequest(b, found);
     findPieces(b);

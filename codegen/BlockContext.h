@@ -56,9 +56,9 @@ public:
   /// block ends.
   mlir::Value findItem(mlir::OpBuilder &b, mlir::Value x);
 
-  /// For a merge, before it waits for the sweep; reads lengths only. Returns
-  /// i1: the launch has several requests, and the order in which parts are
-  /// added is free.
+  /// For a merge, before it waits for the sweep; reads lengths, columns and
+  /// positions only. Returns i1: the launch has several requests, and the order
+  /// in which parts are added is free; null if that cannot be.
   mlir::Value prepareMerge(mlir::OpBuilder &b);
   /// Units of `rows` rows: block x has units x, x + stride, .... Without
   /// `several` the launch has one request, or the plan fixes the parts, and
@@ -66,8 +66,8 @@ public:
   MergeUnits countUnits(mlir::OpBuilder &b, int64_t rows, bool several);
   mlir::Value unitStride(mlir::OpBuilder &b);
   /// Gives a block unit `number`; with `several` behind the wait, else it reads
-  /// lengths only. Returns i1: its request is to be merged. If not, the sweep
-  /// has written its rows.
+  /// lengths, columns and positions only. Returns i1: its request is to be
+  /// merged. If not, the sweep has written its rows.
   mlir::Value findUnit(mlir::OpBuilder &b, const MergeUnits &units,
                        mlir::Value number);
   /// For a merge, the slot of part `index` of its rows.

@@ -5,12 +5,13 @@
 // launch one. This header includes neither MLIR nor LLVM nor CUDA, so that a
 // program that ships pre-compiled kernels needs none of them.
 //
-// A kernel is a pair of functions. The *sweep* reads the keys and values once.
+// A kernel is a pair of functions. The *sweep* reads the keys and values once
+// (KernelInfo::sweeps and mostSweeps say where more often).
 // Its blocks divide the requests into parts by the lengths they find on the
 // device; of a request with one part they leave the output, of others a partial
-// result for each part, which the *merge* combines. Parts of a fixed size are
-// always merged: a row's bits must not depend on whether another row of its
-// request made a second part. On a GPU both are kernels that take KernelArgs by
+// result for each part, which the *merge* combines. Pieces of keys are always
+// merged: a row's bits must not depend on whether another row of its request
+// made a second one. On a GPU both are kernels that take KernelArgs by
 // value; on the host both have the type HostKernelFn. Their grids have one
 // dimension, and they are called once for each block.
 //
@@ -92,7 +93,7 @@ struct KernelArgs {
   /// that the lengths give rise to is idle.
   int32_t items;
   /// Multiprocessors, or with a split of fixed count or size the most parts of
-  /// a request; with pieces that grow the most of one size, of two.
+  /// a request; with pieces that grow the most that have one size.
   int32_t slots;
   /// Blocks of the merge, which share the rows to merge.
   int32_t mergeBlocks;
@@ -111,6 +112,12 @@ using HostKernelFn = void (*)(const KernelArgs *args, int32_t x);
 /// Bytes of an element of partial outputs on a GPU, and rows that a block of
 /// its merge has where a launch may have several requests.
 constexpr int32_t gpuPartialBytes = 2, mergeUnitRows = 8;
+
+/// Tiles of the smallest piece of a split into pieces that grow: 256 keys, so
+/// that partial results are a fraction of the keys and values that they are of.
+constexpr int64_t leastTilesOfPiece(int64_t keyTile) {
+  return (256 + keyTile - 1) / keyTile;
+}
 
 /// What one copy through a tensor map moves: keys, and elements of a panel.
 constexpr int32_t kBoxRows = 8, kBoxColumns = 64;
@@ -183,8 +190,7 @@ struct KernelInfo {
   int32_t paddedRows = 0;
   /// Blocks that share the rows of one kv head; each reads the keys again.
   int32_t rowBlocks = 1;
-  /// Times the keys are read: rowBlocks of the sweep. With pieces that grow
-  /// twice as often in a launch whose rows have pieces of two sizes.
+  /// Times the keys are read: rowBlocks of the sweep. See mostSweeps.
   int32_t sweeps = 1;
   /// Keys of one tile; parts of a request are whole tiles.
   int32_t keyTile = 0;
@@ -210,6 +216,12 @@ struct KernelInfo {
     return int64_t(kvHeads) * headDim * 2 * 2;
   }
 };
+
+/// Times the keys are read by a launch whose rows have pieces of two sizes.
+inline int32_t mostSweeps(const KernelInfo &info) {
+  return info.splitPolicy == SplitPolicy::Pieces ? 2 * info.sweeps
+                                                 : info.sweeps;
+}
 
 } // namespace tokentile
 

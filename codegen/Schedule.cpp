@@ -97,6 +97,9 @@ LogicalResult tokentile::checkCovered(KernelOp spec) {
   if (split.getKind() != SplitKind::Auto && split.getValue() > kMaxKeys)
     return notCovered(spec, "'split' of")
            << split.getValue() << " yet; up to " << kMaxKeys << " works";
+  if (split.getKind() == SplitKind::Keys && split.getValue() % 16)
+    return notCovered(spec, "'split' keys of")
+           << split.getValue() << " yet; multiples of 16 work";
   if (split.getKind() == SplitKind::Pieces) {
     if (split.getValue() < kLeastPieces || split.getValue() > kMostPieces)
       return notCovered(spec, "'split' pieces of")
@@ -104,7 +107,7 @@ LogicalResult tokentile::checkCovered(KernelOp spec) {
              << kMostPieces << " work";
     if (spec.getQueryOrDefault().getPositions() == PositionsKind::Given)
       return notCovered(spec, "'split' pieces")
-             << "with given positions yet; keys work";
+             << "with given positions yet; keys and auto work";
   }
   PagingAttr paging = spec.getPaging();
   if (paging.getOrder() != PageOrderKind::Contiguous &&

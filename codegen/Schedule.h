@@ -90,8 +90,8 @@ double cyclesPerKey(attn::KernelOp spec, const MmaSchedule &schedule,
 /// registers beside what else a sweep holds.
 int64_t maxRows(attn::KernelOp spec);
 
-/// Pieces of `split<pieces>`: with the fewest, and the smallest tiles, rows of
-/// a block still have pieces of at most two sizes.
+/// Pieces of `split<pieces>`. With the fewest, the smallest tiles (16 keys) and
+/// the most tokens (64, C35) rows still have pieces of at most two sizes.
 constexpr int64_t kLeastPieces = 4, kMostPieces = 256;
 
 /// Whether the split is into pieces of whole tiles.

@@ -99,9 +99,10 @@ static ScheduleAttr fixSummation(KernelOp spec, const ChipFacts &chip) {
   return chosen;
 }
 
-/// Pieces of an invariant schedule on the host; keys of one where positions are
-/// given, a multiple of every key tile.
-static constexpr int64_t kHostPieces = 16, kKeysOfPiece = 1024;
+/// Pieces of an invariant schedule on the host.
+static constexpr int64_t kHostPieces = 16;
+/// Keys of a piece where positions are given: a multiple of every key tile.
+static constexpr int64_t kKeysOfPiece = 1024;
 
 SplitAttr tokentile::selectSplit(KernelOp plan, const ChipFacts &chip) {
   SplitAttr split = plan.getSplitOrDefault();
@@ -132,8 +133,11 @@ static LogicalResult divideRows(KernelOp spec, const ChipFacts &chip,
   if (s.rowBlocks > maxSweeps)
     return refuse(spec) << "'tokens' " << spec.getTokens() << " makes " << rows
                         << " rows, which take " << s.rowBlocks
-                        << " sweeps over the keys; one sweep holds " << most
-                        << " rows, and 'max_sweeps' allows " << maxSweeps;
+                        << " sweeps over the keys; one sweep "
+                        << (given.getInvariant() ? "of an invariant schedule "
+                                                 : "")
+                        << "holds " << most << " rows, and 'max_sweeps' allows "
+                        << maxSweeps;
   return success();
 }
 

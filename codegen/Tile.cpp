@@ -145,8 +145,8 @@ std::pair<Value, Value> ItemBuilder::tilesOfRequest(Block &facts) {
   return {first, larger(first, end)};
 }
 
-/// Tiles of one piece, if the plan fixes them. Growing pieces are as many for
-/// every row: what follows from the last tile that it sees, or from a window.
+/// Tiles of one piece, if the plan fixes them. That of growing pieces follows
+/// from the last tile that a row sees, or from its window.
 Value ItemBuilder::sizeOfPiece(Value end) {
   SplitAttr split = plan.getSplitOrDefault();
   if (split.getKind() == SplitKind::Keys)
@@ -157,7 +157,8 @@ Value ItemBuilder::sizeOfPiece(Value end) {
     seen = smaller(seen, constant(llvm::divideCeil(keys, keyTile) + 1));
   }
   Value above = add(seen, constant(split.getValue() - 1));
-  return larger(div(above, constant(split.getValue())), constant(1));
+  return larger(div(above, constant(split.getValue())),
+                constant(leastTilesOfPiece(keyTile)));
 }
 
 ItemOp ItemBuilder::build() {

@@ -96,7 +96,7 @@ struct Scalars {
   }
   /// `value` over what `reciprocal` is of, or one more if their product is
   /// 2^kShift or more.
-  Value times(Value value, Value reciprocal) {
+  Value quotient(Value value, Value reciprocal) {
     Type i64 = b.getI64Type();
     Value factor = arith::ExtUIOp::create(b, i64, add(reciprocal, 1));
     Value wide = arith::ExtUIOp::create(b, i64, value);
@@ -107,8 +107,8 @@ struct Scalars {
   }
   /// Likewise, rounded up. So many parts of at most `divisor` tiles do `value`
   /// tiles make; none make none.
-  Value timesUp(Value value, Value divisor, Value reciprocal) {
-    return times(add(add(value, divisor), -1), reciprocal);
+  Value ceilQuotient(Value value, Value divisor, Value reciprocal) {
+    return quotient(add(add(value, divisor), -1), reciprocal);
   }
 };
 
@@ -176,7 +176,7 @@ WorkItems::Division WorkItems::consider(Builder &b, Value share, Value tiles,
       SmallVector<Value> next(carried);
       for (int64_t i = 0; i < unroll; ++i) {
         Value tiles = team.of(b, b.getLoc(), mine, s.add(first, i));
-        Value parts = s.timesUp(tiles, share, result.reciprocal);
+        Value parts = s.ceilQuotient(tiles, share, result.reciprocal);
         Value several = s.is(Predicate::sgt, tiles, share);
         Value large = s.is(Predicate::sgt, tiles, half);
         next[0] = s.add(next[0], parts);
@@ -199,10 +199,12 @@ WorkItems::Division WorkItems::consider(Builder &b, Value share, Value tiles,
 Value WorkItems::costOf(Builder &b, const Division &d, const Device &device,
                         Value tiles) {
   Scalars s{b};
-  // What an item costs beside its tiles, the other block hides.
   bool isShared = blocksPerSm > 1;
-  int64_t itemCost = isShared ? 0 : kItemCost;
-  Value zero = s.number(0);
+  Value zero = s.number(0), itemCost = s.number(kItemCost);
+  Value blocks = s.mul(s.add(d.parts, d.large), heads);
+  // What an item costs beside its tiles another block hides, if there is one.
+  if (isShared)
+    itemCost = s.select(s.is(Predicate::sgt, blocks, slots), zero, itemCost);
   Value items = s.add(s.sub(batch, d.requests), d.parts);
   Value suffices = s.is(Predicate::sle, items, this->items);
   Value any = s.is(Predicate::sgt, d.requests, zero);
@@ -211,9 +213,9 @@ Value WorkItems::costOf(Builder &b, const Division &d, const Device &device,
   longest = s.mul(longest, kQuarters);
   Value work = s.add(tiles, s.mul(items, itemCost));
   work = s.add(work, s.mul(d.parts, partCost));
-  Value even = s.timesUp(s.mul(work, heads * kQuarters), slots, device.perSlot);
-  Value blocks = s.mul(s.add(d.parts, d.large), heads);
-  Value full = s.times(blocks, device.perWave);
+  Value even =
+      s.ceilQuotient(s.mul(work, heads * kQuarters), slots, device.perSlot);
+  Value full = s.quotient(blocks, device.perWave);
   Value rest = s.sub(blocks, s.mul(full, device.wave));
   Value end = isShared ? endOfShared(b, longest, even, full, rest, device)
                        : endOfAlone(b, d, longest, even, full, rest);
@@ -247,7 +249,7 @@ Value WorkItems::endOfShared(Builder &b, Value longest, Value even, Value full,
   Value zero = s.number(0);
   Value filled = s.is(Predicate::eq, rest, zero);
   Value free = s.select(filled, zero, s.sub(device.wave, rest));
-  Value late = s.times(s.mul(s.mul(longest, free), 3), device.perWave);
+  Value late = s.quotient(s.mul(s.mul(longest, free), 3), device.perWave);
   Value sixth = s.shiftRight(s.mul(longest, 11), 6);
   Value tail = s.select(s.is(Predicate::eq, full, zero),
                         s.larger(sixth, s.sub(longest, even)),
@@ -286,7 +288,7 @@ WorkItems::Division WorkItems::choose(Builder &b, Value first) {
   Value some = team.sum(b, loc, found[2]);
   Value least = s.larger(s.divUp(most, s.number(kMostParts)), one);
   auto considerParts = [&](Value parts, Value perPart) {
-    Value share = s.larger(least, s.timesUp(most, parts, perPart));
+    Value share = s.larger(least, s.ceilQuotient(most, parts, perPart));
     return consider(b, share, first, some);
   };
   auto values = [](const Division &d) -> SmallVector<Value> {
@@ -340,7 +342,8 @@ WorkItem WorkItems::search(Builder &b, const Division &d, Value first,
       [&](Value base, Value tiles, ValueRange in) -> SmallVector<Value> {
         Value request = s.add(base, team.lane(b, loc));
         Value exists = s.is(Predicate::slt, request, batch);
-        Value parts = s.larger(s.timesUp(tiles, d.share, d.reciprocal), one);
+        Value parts =
+            s.larger(s.ceilQuotient(tiles, d.share, d.reciprocal), one);
         Value several = s.is(Predicate::sgt, parts, one);
         Value large = s.is(Predicate::sgt, s.add(tiles, tiles), d.share);
         Value word =
@@ -367,7 +370,7 @@ WorkItem WorkItems::search(Builder &b, const Division &d, Value first,
   Value start = team.sum(b, loc, found[4]);
   Value parts = team.sum(b, loc, found[5]);
   Value request = s.larger(s.add(number, -1), zero);
-  return {request, s.sub(wanted, start), parts, wanted, {}, {}};
+  return {request, s.sub(wanted, start), parts, wanted};
 }
 
 /// The last parts come first: they may be the longest.
@@ -378,16 +381,18 @@ WorkItem WorkItems::findPart(Builder &b, Value x) {
   Value part = s.add(s.sub(parts, s.div(x, batch)), -1);
   Value idle = s.is(Predicate::slt, part, s.number(0));
   Value slot = s.add(s.mul(request, slots), part);
-  return {request, part, s.select(idle, s.number(0), parts), slot, {}, {}};
+  return {request, part, s.select(idle, s.number(0), parts), slot};
 }
 
 Value WorkItems::firstSlot(Builder &b, Value request, Value size) {
   Scalars s{b};
   Value first = s.mul(request, slots);
-  if (!growing)
+  if (!pieces.most)
     return first;
-  // Rows of a request have two sizes at most, and these differ by one.
-  return s.add(s.add(first, first), s.mul(s.bits(size, 1), slots));
+  // Rows of a request have two sizes at most, and these differ by one. A launch
+  // with room for one has none but the least.
+  Value other = s.bits(s.sub(size, s.number(pieces.leastSize)), 1);
+  return s.add(first, s.mul(other, s.mul(batch, slots)));
 }
 
 /// The pieces of the newest row come first. Blocks behind them have those of
@@ -396,16 +401,15 @@ WorkItem WorkItems::findPiece(Builder &b, Value x) {
   Scalars s{b};
   Value request = s.rem(x, batch), index = s.div(x, batch);
   RequestTiles tiles = tilesOf(b, request, Rows::All);
-  Value size = tiles.size, end = tiles.end, exists;
-  if (growing) {
+  Value size = tiles.size, end = tiles.end;
+  Value exists = arith::ConstantIntOp::create(b, /*value=*/1, 1);
+  if (pieces.most) {
     Value oldSize = tilesOf(b, request, Rows::Oldest).size;
-    Value differs = s.is(Predicate::ne, oldSize, size);
     Value isOld = s.is(Predicate::sge, index, slots);
     index = s.sub(index, s.ifThen(isOld, slots));
-    exists = s.select(isOld, differs,
-                      arith::ConstantIntOp::create(b, /*value=*/1, 1));
+    exists = s.select(isOld, s.is(Predicate::ne, oldSize, size), exists);
     // Further tiles are not seen by rows of this size.
-    Value oldEnd = s.smaller(end, s.mul(oldSize, growing));
+    Value oldEnd = s.smaller(end, s.mul(oldSize, pieces.most));
     size = s.select(isOld, oldSize, size);
     end = s.select(isOld, oldEnd, end);
   }
@@ -417,8 +421,7 @@ WorkItem WorkItems::findPiece(Builder &b, Value x) {
   Value begin = s.mul(piece, size);
   end = s.smaller(end, s.add(begin, size));
   begin = s.larger(begin, tiles.first);
-  Value some = s.is(Predicate::slt, begin, end);
-  some = exists ? s.both(exists, some) : some;
+  Value some = s.both(exists, s.is(Predicate::slt, begin, end));
   Value slot = s.add(firstSlot(b, request, size), index);
   return {request, piece, s.count(some), slot, begin, end};
 }
@@ -453,7 +456,7 @@ WorkItem WorkItems::find(Builder &b, Value x) {
   };
   SmallVector<Value> item =
       s.choose(s.is(Predicate::eq, batch, one), alone, many, types);
-  return {item[0], item[1], item[2], item[3], {}, {}};
+  return {item[0], item[1], item[2], item[3]};
 }
 
 /// Parts of the only request of a launch.
@@ -467,7 +470,7 @@ Value WorkItems::partsAlone(Builder &b) {
 Value WorkItems::prepare(Builder &b) {
   Scalars s{b};
   if (kind != DivisionKind::Lengths)
-    return arith::ConstantIntOp::create(b, 0, 1);
+    return {};
   Value isAlone = s.is(Predicate::eq, batch, s.number(1));
   alone = s.choose(
       isAlone, [&]() -> SmallVector<Value> { return {partsAlone(b)}; },
@@ -480,10 +483,10 @@ WorkItem WorkItems::findLeft(Builder &b, Value request, bool several) {
   Value zero = s.number(0);
   if (kind == DivisionKind::Parts) {
     Value parts = tilesOf(b, request, Rows::All).parts;
-    return {request, zero, parts, s.mul(request, slots), {}, {}};
+    return {request, zero, parts, s.mul(request, slots)};
   }
   if (!several)
-    return {request, zero, alone, zero, {}, {}};
+    return {request, zero, alone, zero};
   RequestParts left = partsOf(b, request);
-  return {request, zero, left.parts, left.slot, {}, {}};
+  return {request, zero, left.parts, left.slot};
 }

@@ -34,7 +34,13 @@ enum class DivisionKind { Lengths, Parts, Pieces };
 struct WorkItem {
   mlir::Value request, part, parts, slot;
   /// Of a piece its tiles, else null.
-  mlir::Value first, end;
+  mlir::Value first = nullptr, end = nullptr;
+};
+
+/// Of pieces that grow with a row's position the most that a row has, 0 if they
+/// do not grow, and the tiles of the smallest.
+struct GrowingPieces {
+  int64_t most, leastSize;
 };
 
 /// Parts of a request, and the slot of the first.
@@ -54,16 +60,15 @@ public:
 
   /// `batch`, `items` and `slots` are those of KernelArgs. An item has `heads`
   /// blocks, of which `blocksPerSm` share a multiprocessor; `partCost` is what
-  /// it costs to write a partial result and to read it, in tiles. A row has at
-  /// most `growing` pieces that grow, if that is not 0.
+  /// it costs to write a partial result and to read it, in tiles.
   WorkItems(const LaneTeam &team, TilesOf tilesOf, PartsOf partsOf,
             mlir::Value batch, mlir::Value items, mlir::Value slots,
             int64_t heads, int64_t blocksPerSm, int64_t partCost,
-            DivisionKind kind, int64_t growing)
+            DivisionKind kind, GrowingPieces pieces)
       : team(team), tilesOf(std::move(tilesOf)), partsOf(std::move(partsOf)),
         batch(batch), items(items), slots(slots), heads(heads),
         blocksPerSm(blocksPerSm), partCost(partCost), kind(kind),
-        growing(growing) {}
+        pieces(pieces) {}
 
   DivisionKind getKind() const { return kind; }
   /// The item of number `x` of a kv head.
@@ -71,7 +76,7 @@ public:
 
   /// For a merge, before it waits for the sweep: finds out what lengths say.
   /// Returns i1: the launch has several requests, and the order in which their
-  /// parts are added is free.
+  /// parts are added is free; null if the plan fixes them.
   mlir::Value prepare(Builder &b);
   /// Part 0 of a request: by what the sweep has left, behind the wait, if the
   /// launch may have several, else by what `prepare` has found.
@@ -125,7 +130,7 @@ private:
   mlir::Value batch, items, slots;
   int64_t heads, blocksPerSm, partCost;
   DivisionKind kind;
-  int64_t growing;
+  GrowingPieces pieces;
   /// By lengths: parts of the only request of a launch, else 0.
   mlir::Value alone;
 };

@@ -59,6 +59,20 @@ LogicalResult ItemOp::verifyRegions() {
   auto items = program.getBody().getOps<ItemOp>();
   if ((*this)->getParentOp() != program || *items.begin() != *this) // C74
     return emitOpError() << "expected once, and not nested in a program";
+  KernelOp plan = program.getPlan();
+  if (!plan)
+    return success();
+  SplitKind kind = plan.getSplitOrDefault().getKind();
+  bool hasParts = kind == SplitKind::Count;
+  bool hasSize = kind == SplitKind::Keys || kind == SplitKind::Pieces;
+  auto yield = cast<YieldTilesOp>(block.back());
+  if (bool(yield.getParts()) != hasParts || bool(yield.getSize()) != hasSize)
+    return yield.emitOpError() // C82
+           << "expected "
+           << (hasParts  ? "'in' parts"
+               : hasSize ? "'by' a size"
+                         : "tiles only")
+           << " of a kernel with 'split' " << stringifySplitKind(kind);
   return success();
 }
 

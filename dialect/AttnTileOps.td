@@ -90,29 +90,28 @@ def Attn_RequestOp : Attn_ProgramPart<"request", [Pure]> {
 def Attn_ItemOp : Attn_ProgramPart<"item", [SingleBlock, IsolatedFromAbove]> {
   let summary = "which part of which request this run of the program has";
   let description = [{
-    The region says which tiles of keys some row of a request sees: from
-    `length`, `context`, `columns` and the smallest and largest position, as
-    `attn.request` gives them, to `attn.yield_tiles`. It is evaluated for every
-    request of a launch; from that all blocks conclude, each by itself, into how
-    many parts a request is divided and who has which.
+    The region says which tiles of keys rows of a request see: from `length`,
+    `context`, `columns` and the positions of the oldest and the newest of these
+    rows, to `attn.yield_tiles`. It is evaluated for every request of a launch;
+    from that all blocks conclude, each by itself, into how many parts a request
+    is divided and who has which.
 
-    `part` counts from 0 to `parts - 1`; the request has tiles `first` to `end`,
-    and which of them the part has is the program's own arithmetic. Of a request
-    with several parts, part `p` leaves its partial result at workspace slot
-    `slot`, which is `p` behind that of part 0. In a merge `part` is 0. The slot
-    of a request with one part, which leaves none, is `-1 - request`.
+    If `attn.yield_tiles` says how many parts, or nothing, `part` counts from 0
+    to `parts - 1`; the request has tiles `first` to `end`, and which of them the
+    part has is the program's own arithmetic. Of a request with several parts,
+    part `p` leaves its partial result at workspace slot `slot`, which is `p`
+    behind that of part 0; with one part it leaves none, and `slot` is
+    `-1 - request`. Where nothing is said, parts follow from the lengths of all
+    requests: at most one a tile, at least one, and one if dividing does not pay.
 
-    A request has the parts that `attn.yield_tiles` says. If it says none, they
-    follow from the lengths of all requests: at most one a tile, at least one,
-    and one if dividing does not pay. A program without this operation runs
-    once for each request.
+    If it says a size, `part` is the number of a piece, counted from key 0, and
+    `first` to `end` are the tiles of it that some row sees. Its partial result
+    is left at `slot` even if it is the only one. Evaluated for the oldest row
+    alone the region may yield another size than for all rows; then pieces of
+    both sizes are swept, for the rows that have them.
 
-    If `attn.yield_tiles` gives the size of a piece, `part` is the number of a
-    piece and `first` to `end` are its tiles that some row sees. The region is
-    evaluated for the positions of the newest row, and for those of the oldest:
-    if a piece has another size for that, pieces of both sizes are swept, each
-    for the rows that have its size. Each leaves a partial result, even the only
-    one of a request, and a merge reads those of its row's size.
+    In a merge `part` is 0. A program without this operation runs once for each
+    request.
 
     Example:
 
@@ -137,11 +136,9 @@ def Attn_YieldTilesOp : Attn_Op<"yield_tiles", [
     Pure, Terminator, HasParent<"ItemOp">, AttrSizedOperandSegments]> {
   let summary = "tiles of keys that some row of a request sees";
   let description = [{
-    Ends the region of `attn.item`: the request has tiles `first` to `end`,
-    `end` excluded and not below `first`. If `parts` are given it has exactly so
-    many. If `size` is given, its parts are pieces of `size` tiles, counted from
-    key 0, for the rows for which the region yields the same size; other rows
-    have pieces of their own.
+    Ends the region of `attn.item`: the rows see tiles `first` to `end`, `end`
+    excluded and not below `first`. With `in` the request has exactly so many
+    parts; with `by` its parts are pieces of so many tiles.
 
     Example:
 

@@ -79,6 +79,7 @@ Status checkFacts(const KernelInfo &info) {
       {"threads", info.threads},
       {"mergeThreads", info.mergeThreads},
       {"partialElementBytes", info.partialElementBytes},
+      {"blocksPerSm", info.blocksPerSm},
   };
   for (auto [field, value] : positive)
     if (value <= 0)
@@ -129,10 +130,12 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
     return {batch * slots, slots > 1 ? batch * slots : 0};
   if (info.splitPolicy == SplitPolicy::Keys)
     return {batch * slots, batch * slots};
-  // Rows may have pieces of two sizes, unless all are of one tile.
-  if (info.splitPolicy == SplitPolicy::Pieces)
-    return {batch * slots * (tiles > info.splitValue ? 2 : 1),
-            batch * slots * 2};
+  // Rows may have pieces of two sizes, unless all are of the smallest.
+  if (info.splitPolicy == SplitPolicy::Pieces) {
+    int64_t least = leastTilesOfPiece(info.keyTile);
+    int64_t sizes = tiles > info.splitValue * least ? 2 : 1;
+    return {batch * slots * sizes, batch * slots * sizes};
+  }
   int64_t heads = int64_t(info.kvHeads) * info.rowBlocks;
   int64_t atOnce = std::max<int64_t>(1, slots / heads);
   if (batch == 1) {
@@ -156,10 +159,13 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
 /// there is a window they are some more: it begins within one, and rows have
 /// windows of their own.
 static int64_t countPieces(const KernelInfo &info, const Bounds &bounds) {
-  int64_t pieces = info.splitValue;
-  if (info.window > 0)
-    pieces += ceilDiv(info.tokens, info.keyTile) + 2;
-  return std::min(pieces, mostTiles(info, bounds));
+  int64_t most = info.splitValue, others = 0;
+  if (info.window > 0) {
+    most += ceilDiv(info.tokens, info.keyTile) + 2;
+    others = 1;
+  }
+  int64_t least = leastTilesOfPiece(info.keyTile);
+  return std::min(most, ceilDiv(mostTiles(info, bounds), least) + others);
 }
 
 WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,

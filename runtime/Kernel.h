@@ -71,10 +71,9 @@ struct WorkPlan {
   /// something to do.
   int32_t items = 1;
   /// Multiprocessors; with a split of fixed count or size the most parts of a
-  /// request.
+  /// request, with pieces that grow the most that have one size.
   int32_t slots = 1;
-  /// Partial results of one kv head, at most; 0 if no request can have several
-  /// parts.
+  /// Partial results of one kv head, at most; 0 if there is nothing to merge.
   int64_t partials = 0;
   /// Blocks of the merge kernel, 0 without one.
   int32_t mergeBlocks = 0;
@@ -109,7 +108,7 @@ struct Plan {
   WorkPlan work;
   /// items * kvHeads * rowBlocks blocks.
   Extent sweepGrid;
-  /// work.mergeBlocks blocks, which share the rows of divided requests.
+  /// work.mergeBlocks blocks, which share the rows that are merged.
   Extent mergeGrid;
   /// Dynamic shared memory of a merge block, in bytes. It starts while the
   /// sweep's last blocks end; asking for more than it uses keeps the first free

@@ -1,12 +1,12 @@
 //===- MmaMerge.cpp - The merge of partial results ------------------------===//
 //
 // A block merges one unit of rows after another, of requests that have several
-// parts. A group of threads, one thread for eight dimensions, reads statistics
-// and outputs of many parts at one time and adds them relative to the largest
-// maximum it has met. Of one request, which may have many parts and few rows,
-// and where the plan fixes the parts, all groups take the parts of a row in
-// turn, and their sums meet in shared memory in a fixed order; of several
-// requests each group has its own row.
+// parts, or pieces. A group of threads, one thread for eight dimensions, reads
+// statistics and outputs of many parts at one time and adds them relative to
+// the largest maximum it has met. Of one request, which may have many parts and
+// few rows, and where the plan fixes the parts, all groups take the parts of a
+// row in turn, and their sums meet in shared memory in a fixed order; of
+// several requests each group has its own row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ int64_t tokentile::mergeThreads(KernelOp plan) {
 }
 
 int64_t tokentile::mergesPerSm(KernelOp plan) {
-  // Of a part a thread holds four words of elements and three statistics.
+  // Of a part a thread holds four words of elements and four statistics.
   int64_t registers = 44 + 8 * partsAtOnce(plan);
   return std::clamp<int64_t>(65536 / (mergeThreads(plan) * registers), 1, 8);
 }
@@ -312,9 +312,12 @@ void MergeEmitter::mergeUnits(bool several) {
 }
 
 void MergeEmitter::emit() {
+  Value several = block.prepareMerge(b);
+  if (!several)
+    return mergeUnits(/*several=*/false);
   // Two pieces of code, each short: what a cold merge executes it must fetch.
   b.choose(
-      block.prepareMerge(b),
+      several,
       [&] {
         mergeUnits(/*several=*/true);
         return Registers();

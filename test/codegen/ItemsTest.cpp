@@ -60,10 +60,10 @@ protected:
   Division divide(const std::vector<int32_t> &tiles, int64_t bound = 0,
                   bool byLanes = false);
   void expectComplete(const std::vector<int32_t> &tiles, int64_t bound = 0);
-  /// Plans of pieces: each is swept once by every size that rows have.
-  /// `sizeOf` is the size of the pieces of a row that sees so many tiles.
+  /// Plans of pieces: each is swept once for every size that rows have. A row
+  /// has at most `most` that grow, or if that is 0 all are of 256 keys.
   void expectPieces(const std::vector<int32_t> &tiles, int64_t bound,
-                    llvm::function_ref<int32_t(int32_t)> sizeOf);
+                    int32_t most, int32_t window);
   /// The time of uniform work of the same tiles over the time until the last
   /// block ends; an item costs a tile more than it has.
   double evenness(const std::vector<int32_t> &tiles, int64_t bound = 0);
@@ -250,10 +250,10 @@ void ItemsTest::expectComplete(const std::vector<int32_t> &tiles,
 }
 
 void ItemsTest::expectPieces(const std::vector<int32_t> &tiles, int64_t bound,
-                             llvm::function_ref<int32_t(int32_t)> sizeOf) {
+                             int32_t most, int32_t window) {
   Division division = divide(tiles, bound);
   ASSERT_EQ(division.merged.size(), tiles.size());
-  // By request and first tile; two sizes share no slot.
+  // By request and first tile.
   std::map<std::pair<int32_t, int32_t>, std::vector<Item>> found;
   std::map<int32_t, int> slots;
   for (const Item &item : division.items) {
@@ -264,6 +264,12 @@ void ItemsTest::expectPieces(const std::vector<int32_t> &tiles, int64_t bound,
     ASSERT_LT(item.slot, work.partials);
     found[{item.request, item.first}].push_back(item);
   }
+  int32_t tile = info.keyTile, least = (256 + tile - 1) / tile;
+  auto sizeOf = [&](int32_t seen) {
+    if (window)
+      seen = std::min(seen, (window + tile - 1) / tile + 1);
+    return most ? std::max((seen + most - 1) / most, least) : 256 / tile;
+  };
   for (int32_t r = 0; r < int32_t(tiles.size()); ++r) {
     SCOPED_TRACE("request " + std::to_string(r) + " of " +
                  std::to_string(tiles[r]) + " tiles");
@@ -276,25 +282,29 @@ void ItemsTest::expectPieces(const std::vector<int32_t> &tiles, int64_t bound,
       items.erase(item);
       return slot;
     };
-    // The newest row begins a tile, so that the oldest of several ends one.
+    // The newest row is at the first key of its tile.
     int32_t newest = tiles[r];
-    int32_t oldest = info.tokens > 1 ? std::max(newest - 1, 1) : newest;
-    int32_t size = sizeOf(newest), oldSize = sizeOf(oldest);
+    int32_t position = std::max((newest - 1) * tile + 1 - info.tokens, 0);
+    int32_t oldest = newest ? position / tile + 1 : 0;
+    int32_t start = window ? std::max(position - window + 1, 0) / tile : 0;
     int32_t firstSlot = -1;
-    for (int32_t first = 0; first < newest; first += size) {
-      int32_t slot = take(first, std::min(first + size, newest));
-      ASSERT_GE(slot, 0) << "no piece at " << first;
-      firstSlot = first ? firstSlot : slot;
-    }
-    if (newest && oldSize != size)
-      for (int32_t first = 0; first < oldest; first += oldSize) {
-        int32_t slot = take(first, std::min(first + oldSize, oldest));
-        ASSERT_GE(slot, 0) << "no piece at " << first << " of older rows";
-        firstSlot = first ? firstSlot : slot;
+    auto takeAll = [&](int32_t size, int32_t end) {
+      firstSlot = -1;
+      for (int32_t p = start / size; p * size < end; ++p) {
+        int32_t first = std::max(p * size, start);
+        int32_t slot = take(first, std::min((p + 1) * size, end));
+        ASSERT_GE(slot, 0) << "no piece at " << first;
+        firstSlot = firstSlot < 0 ? slot : firstSlot;
       }
+    };
+    int32_t size = sizeOf(newest), oldSize = sizeOf(oldest);
+    takeAll(size, newest);
+    if (newest && oldSize != size)
+      takeAll(oldSize, std::min(newest, oldSize * most));
     // Row 0 is the oldest.
     const Item &row = division.merged[r];
-    ASSERT_EQ(row.parts, newest ? (oldest + oldSize - 1) / oldSize : 0);
+    ASSERT_EQ(row.parts,
+              newest ? (oldest - 1) / oldSize - start / oldSize + 1 : 0);
     if (row.parts)
       ASSERT_EQ(row.slot, firstSlot);
   }
@@ -403,26 +413,42 @@ TEST_F(ItemsTest, PlansThatFixTheParts) {
 
 TEST_F(ItemsTest, PiecesHaveTheSizeOfTheirRows) {
   std::mt19937 random(4);
-  for (int32_t tokens : {1, 16})
-    for (auto [split, pieces] : {std::pair("split<keys of 256>", 0),
-                                 {"split<pieces of 5>", 5},
-                                 {"schedule<auto invariant>", 33}}) {
-      Spec spec = decodeSpec(24, 4, 256);
-      spec.tokens = tokens;
-      spec.rest += std::string(" ") + split;
-      compile(spec, "sm_90a");
-      auto sizeOf = [&](int32_t seen) {
-        if (!pieces)
-          return 256 / info.keyTile;
-        return std::max((seen + pieces - 1) / pieces, 1);
-      };
-      for (int32_t tiles = 0; tiles <= 70; ++tiles)
-        expectPieces({tiles}, 70, sizeOf);
-      for (int round = 0; round < 50; ++round)
-        expectPieces(randomTiles(random, 1 + random() % 20, 90), 90, sizeOf);
-      if (HasFatalFailure())
-        return;
-    }
+  struct PieceCase {
+    int64_t heads, kv, dim, tokens;
+    const char *rest;
+    int32_t most, window;
+  };
+  const PieceCase cases[] = {
+      {24, 4, 256, 1, "split<keys of 256>", 0, 0},
+      {24, 4, 256, 16, "split<keys of 256>", 0, 0},
+      {24, 4, 256, 16, "split<keys of 256>", 0, 700},
+      {24, 4, 256, 1, "split<pieces of 5>", 5, 0},
+      {24, 4, 256, 16, "split<pieces of 5>", 5, 0},
+      {24, 4, 256, 16, "split<pieces of 5>", 5, 2500},
+      {24, 4, 256, 16, "schedule<auto invariant>", 33, 0},
+      // The fewest pieces of the smallest tiles for the most tokens.
+      {4, 4, 64, 64, "split<pieces of 4> schedule<mma key_tile 16>", 4, 0},
+      {4, 4, 64, 64, "split<pieces of 4> schedule<mma key_tile 16>", 4, 1111},
+  };
+  for (const PieceCase &test : cases) {
+    SCOPED_TRACE(std::to_string(test.tokens) + " tokens, window " +
+                 std::to_string(test.window) + ", " + test.rest);
+    Spec spec = decodeSpec(test.heads, test.kv, test.dim);
+    spec.tokens = test.tokens;
+    spec.rest += std::string(" ") + test.rest;
+    if (test.window)
+      spec.sees = "prefix left within " + std::to_string(test.window) +
+                  ", suffix causal";
+    compile(spec, "sm_90a");
+    int32_t most = 12 * 1024 / info.keyTile;
+    for (int32_t tiles = 0; tiles <= most; ++tiles)
+      expectPieces({tiles}, most, test.most, test.window);
+    for (int round = 0; round < 20; ++round)
+      expectPieces(randomTiles(random, 1 + random() % 20, most), most,
+                   test.most, test.window);
+    if (HasFatalFailure())
+      return;
+  }
 }
 
 TEST_F(ItemsTest, AWarpFindsWhatAThreadFinds) {

@@ -224,6 +224,18 @@ TEST_F(ScheduleTest, KnownChipsAreFound) {
   EXPECT_EQ(findChip(""), nullptr);
 }
 
+TEST_F(ScheduleTest, InvariantRowsOfGivenPositionsHavePiecesOfOneSize) {
+  Spec spec;
+  spec.rest =
+      "query<bf16 token_major positions given> schedule<auto invariant>";
+  KernelOp kernel = parse(spec);
+  const ChipFacts &facts = *findChip("sm_90a");
+  ScheduleAttr chosen = selectSchedule(kernel, facts);
+  ASSERT_TRUE(chosen) << context.takeErrors();
+  kernel.setScheduleAttr(chosen);
+  EXPECT_EQ(selectSplit(kernel, facts).getKind(), SplitKind::Keys);
+}
+
 TEST_F(ScheduleTest, InvariantSchedulesSumInOneOrder) {
   for (Spec spec : publishedGeometries())
     for (const char *chip : {"sm_80", "sm_86", "sm_90a"}) {

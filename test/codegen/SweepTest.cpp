@@ -274,7 +274,7 @@ TEST_F(SweepTest, PiecesLoadEachTileOnce) {
   const std::pair<const char *, std::vector<int64_t>> cases[] = {
       {"split<keys of 256>", {16, 255, 256, 257, 2111}},
       {"split<pieces of 7> schedule<auto key_tile 64>",
-       {16, 64, 65, 448, 449, 2111, 4100, 9000}}};
+       {16, 64, 65, 256, 257, 1792, 1793, 2111, 9000}}};
   for (const auto &[pieces, lengths] : cases)
     for (const char *sees : kSees) {
       Spec spec;
@@ -300,24 +300,24 @@ TEST_F(SweepTest, PiecesGrowWithThePosition) {
     return std::tuple(parts, loads.tiles[0].begin()->first,
                       int64_t(loads.tiles[0].size()));
   };
-  // How many there are, and where the second begins and how long it is.
-  EXPECT_EQ(pieces(2), std::tuple(2, 1, 1));
-  EXPECT_EQ(pieces(7), std::tuple(7, 1, 1));
-  EXPECT_EQ(pieces(8), std::tuple(4, 2, 2));
-  EXPECT_EQ(pieces(14), std::tuple(7, 2, 2));
-  EXPECT_EQ(pieces(15), std::tuple(5, 3, 3));
+  // How many there are, and where the second begins and how long it is. The
+  // smallest has four tiles.
+  EXPECT_EQ(pieces(8), std::tuple(2, 4, 4));
+  EXPECT_EQ(pieces(28), std::tuple(7, 4, 4));
+  EXPECT_EQ(pieces(29), std::tuple(6, 5, 5));
+  EXPECT_EQ(pieces(35), std::tuple(7, 5, 5));
   EXPECT_EQ(pieces(700), std::tuple(7, 100, 100));
 }
 
 TEST_F(SweepTest, PiecesOfAWindowDoNotGrowWithThePosition) {
   Spec spec;
-  spec.sees = "prefix left within 700, suffix causal";
+  spec.sees = "prefix left within 1400, suffix causal";
   spec.rest = "split<pieces of 4> schedule<auto key_tile 64>";
   plan(spec);
   for (int64_t length : {2000, 20000, 200000}) {
     Loads loads;
     Interpreter(sweep, {length, 16}, 1, 1, loads).run();
-    EXPECT_EQ(loads.tiles[0].size(), 3u) << "length " << length;
+    EXPECT_EQ(loads.tiles[0].size(), 6u) << "length " << length;
   }
 }
 

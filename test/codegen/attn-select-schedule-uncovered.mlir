@@ -59,6 +59,29 @@ attn.kernel @split_size heads<4 over 2, dim 64> tokens<2>
 
 // -----
 
+// expected-error @below {{'attn.kernel' op the generator does not cover 'split' keys of 100 yet; multiples of 16 work}}
+attn.kernel @split_part heads<4 over 2, dim 64> tokens<2>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> split<keys of 100>
+
+// -----
+
+// expected-error @below {{'attn.kernel' op the generator does not cover 'split' pieces of 3 yet; 4 to 256 work}}
+attn.kernel @few_pieces heads<4 over 2, dim 64> tokens<2>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> split<pieces of 3>
+
+// -----
+
+// Rows whose positions are far apart have pieces of many sizes.
+// expected-error @below {{'attn.kernel' op the generator does not cover 'split' pieces with given positions yet; keys and auto work}}
+attn.kernel @pieces_of_positions heads<4 over 2, dim 64> tokens<2>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> query<bf16 token_major positions given>
+    split<pieces of 33>
+
+// -----
+
 // expected-error @below {{'attn.kernel' op the generator does not cover 'paging' page 8 yet; 16 to 256 work}}
 attn.kernel @small_page heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>

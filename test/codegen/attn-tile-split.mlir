@@ -63,7 +63,7 @@ attn.kernel @split_keys heads<4 over 2, dim 64> tokens<2>
 // CHECK: attn.store_result {{.*}} partial
 
 // Five pieces of what a row sees, whose window has four tiles and one more
-// where it begins within one.
+// where it begins within one; but none of less than 256 keys.
 attn.kernel @split_pieces heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<pieces of 5>
@@ -75,7 +75,7 @@ attn.kernel @split_pieces heads<4 over 2, dim 64> tokens<2>
 // CHECK: %[[SEEN:.*]] = arith.minsi %[[HIGH]], %c5_i32
 // CHECK: %[[UP:.*]] = arith.addi %[[SEEN]], %c4_i32
 // CHECK: %[[EACH:.*]] = arith.divui %[[UP]], %c5_i32
-// CHECK: %[[SIZE:.*]] = arith.maxsi %[[EACH]], %c1_i32
+// CHECK: %[[SIZE:.*]] = arith.maxsi %[[EACH]], %c8_i32
 // CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] by %[[SIZE]]
 // CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c1_i32
 

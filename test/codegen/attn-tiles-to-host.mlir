@@ -4,7 +4,7 @@
 // Every read through the table and every read of a key is guarded by the
 // request's length; tiles live on the stack, and the loop carries none.
 
-attn.kernel @k heads<4 over 2, dim 64> tokens<2> sees<prefix all, suffix causal> keys<bf16> values<fp16> paging<page_major page 16> schedule<host chip "host" key_tile 32>
+attn.kernel @k heads<4 over 2, dim 64> tokens<2> sees<prefix all, suffix causal> keys<bf16> values<fp16> paging<page_major page 16> split<count of 2> schedule<host chip "host" key_tile 32>
 // CHECK-NOT: attn.
 // CHECK: llvm.func @k_sweep(%{{.*}}: !llvm.ptr, %{{.*}}: i32)
 // CANON-LABEL: llvm.func @k_sweep

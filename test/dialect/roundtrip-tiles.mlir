@@ -51,8 +51,12 @@ attn.program @k_sweep role<sweep> of @k {
       : tensor<96xf32>, tensor<96xf32>, tensor<96x256xf32>
 }
 
-// CHECK-LABEL: attn.program @k_merge role<merge> of @k {
-attn.program @k_merge role<merge> of @k {
+attn.kernel @parts heads<24 over 4, dim 256> tokens<16>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> sink split<count of 3>
+
+// CHECK-LABEL: attn.program @parts_merge role<merge> of @parts {
+attn.program @parts_merge role<merge> of @parts {
   // CHECK: attn.yield_tiles %[[C:.*]] to %[[N:.*]] in %[[N]]
   %request, %part, %parts, %slot, %begin, %end = attn.item {
   ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
@@ -67,4 +71,17 @@ attn.program @k_merge role<merge> of @k {
   // CHECK: attn.store_result %[[MS]], %[[LS]], %[[OS]] : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
   attn.store_result %ms, %ls, %os
       : tensor<1xf32>, tensor<1xf32>, tensor<1x256xf32>
+}
+
+attn.kernel @pieces heads<24 over 4, dim 256> tokens<16>
+    sees<prefix all, suffix causal> keys<bf16> values<bf16>
+    paging<page_major page 64> split<pieces of 33>
+
+// CHECK-LABEL: attn.program @pieces_merge role<merge> of @pieces {
+attn.program @pieces_merge role<merge> of @pieces {
+  // CHECK: attn.yield_tiles %[[C:.*]] to %[[N:.*]] by %[[C]]
+  %request, %part, %parts, %slot, %begin, %end = attn.item {
+  ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
+    attn.yield_tiles %t to %n by %t
+  }
 }

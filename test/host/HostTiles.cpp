@@ -38,10 +38,10 @@ static std::string planOf(const Spec &s) {
       s.queryHeads, s.kvHeads, s.dim, s.tokens, prefix,
       s.causal ? "causal" : "bidirectional", nameOf(s.keys), nameOf(s.values),
       paging, s.dense ? " block<dense>" : "", query);
-  return text + llvm::formatv("output<{0}> split<auto> schedule<host chip "
-                              "\"host\" key_tile {1} row_blocks {2} "
+  return text + llvm::formatv("output<{0}> split<count of {3}> schedule<host "
+                              "chip \"host\" key_tile {1} row_blocks {2} "
                               "max_sweeps {2}>\n",
-                              output, s.keyTile, s.rowBlocks)
+                              output, s.keyTile, s.rowBlocks, s.parts)
                     .str();
 }
 

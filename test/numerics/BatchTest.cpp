@@ -268,9 +268,9 @@ TEST_F(Batch, InvariantRowsDependOnNothingElse) {
            "sink split<pieces of 11> schedule<auto invariant>";
   };
   constexpr int32_t tokens = 16, batch = 3;
-  // Of the second some rows see one piece and others two; of the third some have
-  // pieces of one tile and others of two.
-  const std::vector<int32_t> contexts{2500, 57, 700};
+  // Of the first some rows have pieces of four tiles and others of five; of the
+  // second some see one piece and others two.
+  const std::vector<int32_t> contexts{11 * 256 - 6, 250, 700};
   Case testCase = wholeBlocks(specOfTokens(tokens), contexts, tokens);
   std::string error;
   auto widest = LaneRunner::create(testCase.specText, "sm_100a");

@@ -150,11 +150,14 @@ std::string CaseMaker::drawScale() {
 }
 
 std::string CaseMaker::drawSplit() {
-  switch (random.range(0, 3)) {
+  switch (random.range(0, 4)) {
   case 0:
     return "count of " + std::to_string(random.pick({1, 2, 3, 4, 7}));
   case 1:
     return "keys of " + std::to_string(random.pick({64, 128, 256, 512}));
+  case 2:
+    return given ? "auto"
+                 : "pieces of " + std::to_string(random.pick({4, 5, 33}));
   default:
     return "auto";
   }

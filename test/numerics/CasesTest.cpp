@@ -59,6 +59,7 @@ TEST(Cases, CoverEveryListedValue) {
                            " ring 16>",
                            " ring ",
                            " sink split<",
+                           "split<pieces of ",
                            "block<in_pages>",
                            "block<dense>",
                            "columns uniform",

@@ -83,12 +83,17 @@ TEST_P(LanesReach, EveryOperation) {
   if (int32_t window = runner->getInfo().window)
     launch({window + 2 * tile - 3}, 400);
   // A plan that divides nothing.
+  bool hasPieces = runner->getInfo().splitPolicy == SplitPolicy::Pieces;
   runner->adjustWork = [](KernelArgs &args) {
     args.items = args.batch;
     args.mergeBlocks = 0;
   };
-  launch({1, 2}, 4);
+  if (!hasPieces)
+    launch({1, 2}, 4);
   runner->adjustWork = nullptr;
+  // Rows that have pieces of two sizes.
+  if (hasPieces)
+    launch({4 * 256 - 2}, 4);
   // More parts than the merge takes at once, in rounds that are not whole.
   launch({25 * tile}, 400);
   launch({27 * tile}, 400);
@@ -124,7 +129,10 @@ INSTANTIATE_TEST_SUITE_P(
         "keys<bf16> values<bf16> paging<head_major page 64> query<bf16 "
         "token_major lengths total> schedule<auto key_tile 16 row_blocks 2 "
         "max_sweeps 2 "
-        "query shared>"),
+        "query shared>",
+        "heads<4 over 1, dim 64> tokens<4> sees<prefix left within 2000, "
+        "suffix causal> keys<bf16> values<bf16> paging<page_major page 16> "
+        "query<bf16 token_major columns counted> split<pieces of 4>"),
     [](const auto &info) { return "Kernel" + std::to_string(info.index); });
 
 } // namespace

@@ -34,7 +34,7 @@ static void addShape(CLI::App &app, FrontOptions &options) {
       "(default: the model's)");
   add("--block", options.block,
       "The block's keys: in_pages (default) or dense");
-  add("--split", options.split, "auto (default), count:N or keys:N");
+  add("--split", options.split, "auto (default), count:N, keys:N or pieces:N");
 }
 
 static void addSchedule(CLI::App &app, FrontOptions &options) {

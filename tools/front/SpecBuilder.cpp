@@ -57,7 +57,7 @@ StatusOr<ModelGeometry> resolveModel(const FrontOptions &options) {
   return findModel(model->draft);
 }
 
-/// "auto", "count:N" or "keys:N" as the dialect writes it.
+/// "auto", "count:N", "keys:N" or "pieces:N" as the dialect writes it.
 StatusOr<std::string> resolveSplit(const std::string &split) {
   if (split.empty() || split == "auto")
     return std::string("auto");
@@ -67,8 +67,8 @@ StatusOr<std::string> resolveSplit(const std::string &split) {
   bool isNumber = !value.empty() && value.size() < 10 &&
                   value.find_first_not_of("0123456789") == std::string::npos &&
                   std::stoi(value) > 0;
-  if (!isOneOf(kind, {"count", "keys"}) || !isNumber)
-    return unknown("--split", split, "auto, count:N and keys:N");
+  if (!isOneOf(kind, {"count", "keys", "pieces"}) || !isNumber)
+    return unknown("--split", split, "auto, count:N, keys:N and pieces:N");
   return kind + " of " + value;
 }
 

@@ -62,6 +62,7 @@ std::string tokentile::explain(const CompileResult &result,
   lines.add("rows", info.rows);
   lines.add("padded_rows", info.paddedRows);
   lines.add("sweeps", info.sweeps);
+  lines.add("most_sweeps", mostSweeps(info));
   lines.add("key_tile", info.keyTile);
   lines.add("key_bytes_per_token", info.keyBytesPerToken());
   lines.add("threads", info.threads);
