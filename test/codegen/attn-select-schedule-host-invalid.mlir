@@ -14,7 +14,7 @@ attn.kernel @lowering heads<4 over 2, dim 64> tokens<2>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op 'split' of 24 keys is not a multiple of key_tile 32}}
+// expected-error @below {{'attn.kernel' op 'split' of 48 keys is not a multiple of key_tile 32}}
 attn.kernel @split_size heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
-    paging<page_major page 64> split<keys of 24>
+    paging<page_major page 64> split<keys of 48>

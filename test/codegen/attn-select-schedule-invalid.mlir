@@ -53,10 +53,10 @@ attn.kernel @meet_tile heads<4 over 2, dim 64> tokens<2>
 
 // -----
 
-// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering auto, key_tile 0, row_warps 0, row_tiles 0, key_warps 0, meet auto, stages 0 (0 is open) and split size 24}}
+// expected-error @below {{'attn.kernel' op no schedule fits sm_86: 4 rows of 'heads' dim 64 in 101376 bytes of shared memory, given lowering auto, key_tile 0, row_warps 0, row_tiles 0, key_warps 4, meet auto, stages 0 (0 is open) and split size 16}}
 attn.kernel @split_size heads<4 over 2, dim 64> tokens<2>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
-    paging<page_major page 64> split<keys of 24>
+    paging<page_major page 64> split<keys of 16> schedule<auto key_warps 4>
 
 // -----
 

@@ -39,13 +39,13 @@ attn.kernel @k heads<8 over 4, dim 128>
 
 // -----
 
+// C82: a piece has a size.
 attn.kernel @k heads<8 over 4, dim 128> tokens<4>
     sees<prefix all, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 64> split<pieces of 33>
 attn.program @k_sweep role<sweep> of @k {
   %request, %part, %parts, %slot, %begin, %end = attn.item {
   ^bb0(%n: i32, %c: i32, %t: i32, %old: i32, %new: i32):
-    // C82: a piece without a size.
     // expected-error@+1 {{'attn.yield_tiles' op expected 'by' a size of a kernel with 'split' pieces}}
     attn.yield_tiles %t to %n
   }

@@ -3,6 +3,7 @@
 #include "tools/reference-model/ReferenceRig.h"
 
 #include <algorithm>
+#include <filesystem>
 
 using namespace tokentile;
 using namespace tokentile::reference;
@@ -47,6 +48,11 @@ openModel(const std::string &name, const std::string &configFile,
     return Status(StatusCode::InvalidArgument,
                   "a geometry file does not go with '" + name +
                       "', which has its own config.json; seed:N works");
+  if (!std::filesystem::is_directory(name))
+    return Status(StatusCode::InvalidArgument,
+                  "model '" + name +
+                      "' is not a folder; the folder of a checkpoint, seed:N "
+                      "and, as a draft, agree:P work");
   StatusOr<Config> config = load(name + "/config.json");
   if (!config.ok())
     return config.status();
