@@ -43,6 +43,7 @@ struct FrontOptions {
   int64_t keyWarps = 0;
   int64_t rowBlocks = 0;
   int64_t maxSweeps = 0;
+  bool invariant = false;
   std::string chip;
 };
 

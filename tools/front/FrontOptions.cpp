@@ -51,6 +51,9 @@ static void addSchedule(CLI::App &app, FrontOptions &options) {
   add("--row-blocks", options.rowBlocks, "Blocks that divide the rows");
   add("--max-sweeps", options.maxSweeps,
       "Sweeps over the keys that are allowed (default: 1)");
+  app.add_flag("--invariant", options.invariant,
+               "A row's bits depend neither on --tokens nor on the batch")
+      ->group(group);
 }
 
 void tokentile::addFrontOptions(CLI::App &app, FrontOptions &options,

@@ -150,6 +150,7 @@ const char *shapingOption(const FrontOptions &options) {
       {"--key-warps", options.keyWarps != 0},
       {"--row-blocks", options.rowBlocks != 0},
       {"--max-sweeps", options.maxSweeps != 0},
+      {"--invariant", options.invariant},
   };
   for (auto [name, isGiven] : given)
     if (isGiven)
@@ -224,6 +225,8 @@ StatusOr<std::string> tokentile::scheduleClause(const FrontOptions &options) {
   add("stages", options.stages);
   add("row_blocks", options.rowBlocks);
   add("max_sweeps", options.maxSweeps);
+  if (options.invariant)
+    text += " invariant";
   if (text.empty() && lowering == "auto")
     return std::string();
   return "schedule<" + lowering + text + ">";
