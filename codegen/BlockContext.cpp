@@ -185,20 +185,12 @@ bool BlockContext::hasPieces() const {
 void BlockContext::findPieces(OpBuilder &b) {
   ImplicitLocOpBuilder inner(loc, b);
   Value position = positionOfRow(b, firstRow);
-  RequestTiles tiles =
-      tilesOf(b, {columns, tokenBase, length, context, position, position});
-  Value one = constant(b, 1);
-  Value first = arith::DivUIOp::create(b, loc, tiles.first, tiles.size);
-  Value last = arith::SubIOp::create(b, loc, tiles.end, one);
-  last = arith::DivUIOp::create(b, loc, last, tiles.size);
-  Value count = arith::SubIOp::create(b, loc, last, first);
-  count = arith::AddIOp::create(b, loc, count, one);
-  Value some =
-      arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, tiles.end, tiles.first);
-  parts = arith::SelectOp::create(b, loc, some, count, constant(b, 0));
-  Value slots = field(b, ARG(slots), b.getI32Type());
-  firstPiece = arith::RemUIOp::create(b, loc, first, slots);
-  slot = work->firstSlot(inner, request, tiles.size);
+  RowPieces pieces = work->piecesOfRow(
+      inner, request,
+      tilesOf(b, {columns, tokenBase, length, context, position, position}));
+  parts = pieces.count;
+  slot = pieces.slot;
+  firstPiece = pieces.first;
 }
 
 Value BlockContext::slotOfPart(OpBuilder &b, Value index) {

@@ -82,8 +82,8 @@ public:
   mlir::Value firstRow;
   /// Part of the request, of how many, and the slot of its partial result. With
   /// one part `slot` is -1 - request, so that behind the loop over tiles it
-  /// says all that a sweep has to know of its item. Pieces of fixed size always
-  /// have a slot. For a merge `parts` are those of its rows, at `slotOfPart`.
+  /// says all that a sweep has to know of its item. Pieces always have a slot.
+  /// For a merge `parts` are those of its rows, at `slotOfPart`.
   mlir::Value part;
   mlir::Value parts;
   mlir::Value slot;

@@ -328,11 +328,6 @@ RoleRegisters tokentile::roleRegisters(KernelOp spec, const MmaSchedule &s,
   return {producers, consumers(producers)};
 }
 
-bool tokentile::isSized(SplitAttr split) {
-  return split.getKind() == SplitKind::Keys ||
-         split.getKind() == SplitKind::Pieces;
-}
-
 /// Whether `s` divides rows, keys and dimensions as the lowering can.
 static bool isWellFormed(KernelOp spec, const MmaSchedule &s) {
   if (s.wgmma)

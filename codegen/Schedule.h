@@ -94,9 +94,6 @@ int64_t maxRows(attn::KernelOp spec);
 /// the most tokens (64, C35) rows still have pieces of at most two sizes.
 constexpr int64_t kLeastPieces = 4, kMostPieces = 256;
 
-/// Whether the split is into pieces of whole tiles.
-bool isSized(attn::SplitAttr split);
-
 /// Whether the lowering can make `schedule` on `chip`.
 bool isPossible(attn::KernelOp spec, const MmaSchedule &schedule,
                 const ChipFacts &chip);

@@ -175,7 +175,7 @@ ItemOp ItemBuilder::build() {
   if (split.getKind() == SplitKind::Count)
     parts = larger(constant(1),
                    smaller(sub(end, first), constant(split.getValue())));
-  if (isSized(split))
+  if (split.isSized())
     size = sizeOfPiece(end);
   YieldTilesOp::create(b, first, end, parts, size);
   return item;
@@ -183,7 +183,7 @@ ItemOp ItemBuilder::build() {
 
 std::pair<Value, Value> ItemBuilder::tilesOfPart(ItemOp item) {
   Value first = item.getFirst(), last = item.getEnd();
-  if (isSized(plan.getSplitOrDefault()))
+  if (plan.getSplitOrDefault().isSized())
     return {first, last};
   Value tiles = sub(last, first);
   auto edge = [&](Value part) {
@@ -275,7 +275,7 @@ void SweepBuilder::build() {
     StoreResultOp::create(b, loop.getLoc(), loop.getResult(0),
                           loop.getResult(1), loop.getResult(2), true);
   };
-  if (isSized(plan.getSplitOrDefault()))
+  if (plan.getSplitOrDefault().isSized())
     return storePartial(b);
   Value alone = is(CmpIPredicate::slt, item.getSlot(), constant(0));
   auto store = scf::IfOp::create(b, TypeRange(), alone,

@@ -384,6 +384,8 @@ WorkItem WorkItems::findPart(Builder &b, Value x) {
   return {request, part, s.select(idle, s.number(0), parts), slot};
 }
 
+/// The slot of the first of all pieces of a request that have `size` tiles;
+/// piece p is at that slot and p modulo `slots`.
 Value WorkItems::firstSlot(Builder &b, Value request, Value size) {
   Scalars s{b};
   Value first = s.mul(request, slots);
@@ -393,6 +395,16 @@ Value WorkItems::firstSlot(Builder &b, Value request, Value size) {
   // with room for one has none but the least.
   Value other = s.bits(s.sub(size, s.number(pieces.leastSize)), 1);
   return s.add(first, s.mul(other, s.mul(batch, slots)));
+}
+
+RowPieces WorkItems::piecesOfRow(Builder &b, Value request,
+                                 const RequestTiles &tiles) {
+  Scalars s{b};
+  Value first = s.div(tiles.first, tiles.size);
+  Value count = s.sub(s.divUp(tiles.end, tiles.size), first);
+  Value some = s.is(Predicate::sgt, tiles.end, tiles.first);
+  return {s.ifThen(some, count), firstSlot(b, request, tiles.size),
+          s.rem(first, slots)};
 }
 
 /// The pieces of the newest row come first. Blocks behind them have those of

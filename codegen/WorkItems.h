@@ -27,7 +27,7 @@ struct RequestTiles {
 };
 
 /// How a plan divides a request: by the lengths of all, into a fixed number of
-/// parts, or into pieces of fixed size.
+/// parts, or into pieces whose size does not depend on the launch.
 enum class DivisionKind { Lengths, Parts, Pieces };
 
 /// What a block was given. `parts` is 0 if it is nothing.
@@ -46,6 +46,12 @@ struct GrowingPieces {
 /// Parts of a request, and the slot of the first.
 struct RequestParts {
   mlir::Value parts, slot;
+};
+
+/// The pieces of a row: how many, the slot of the first of all of their size,
+/// and how far behind it, modulo `slots`, the first of the row is.
+struct RowPieces {
+  mlir::Value count, slot, first;
 };
 
 class WorkItems {
@@ -81,9 +87,9 @@ public:
   /// Part 0 of a request: by what the sweep has left, behind the wait, if the
   /// launch may have several, else by what `prepare` has found.
   WorkItem findLeft(Builder &b, mlir::Value request, bool several);
-  /// The slot of the first of all pieces of a request that have `size` tiles;
-  /// piece p is at that slot and p modulo `slots`.
-  mlir::Value firstSlot(Builder &b, mlir::Value request, mlir::Value size);
+  /// The pieces of a row of a request that sees `tiles`.
+  RowPieces piecesOfRow(Builder &b, mlir::Value request,
+                        const RequestTiles &tiles);
 
 private:
   struct Division {
@@ -122,6 +128,7 @@ private:
                   mlir::Value wanted);
   WorkItem findPart(Builder &b, mlir::Value x);
   WorkItem findPiece(Builder &b, mlir::Value x);
+  mlir::Value firstSlot(Builder &b, mlir::Value request, mlir::Value size);
   mlir::Value partsAlone(Builder &b);
 
   const LaneTeam &team;

@@ -199,6 +199,12 @@ def Attn_SplitAttr : Attn_Attr<"Split", "split"> {
   let parameters = (ins EnumParameter<Attn_SplitKind>:$kind, Attn_Open:$value);
   let assemblyFormat = "`<` $kind (`of` $value^)? `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether parts are pieces of whole tiles, counted from key 0.
+    bool isSized() const {
+      return getKind() == SplitKind::Keys || getKind() == SplitKind::Pieces;
+    }
+  }];
 }
 
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {

@@ -62,9 +62,9 @@ LogicalResult ItemOp::verifyRegions() {
   KernelOp plan = program.getPlan();
   if (!plan)
     return success();
-  SplitKind kind = plan.getSplitOrDefault().getKind();
-  bool hasParts = kind == SplitKind::Count;
-  bool hasSize = kind == SplitKind::Keys || kind == SplitKind::Pieces;
+  SplitAttr split = plan.getSplitOrDefault();
+  bool hasParts = split.getKind() == SplitKind::Count;
+  bool hasSize = split.isSized();
   auto yield = cast<YieldTilesOp>(block.back());
   if (bool(yield.getParts()) != hasParts || bool(yield.getSize()) != hasSize)
     return yield.emitOpError() // C82
@@ -72,7 +72,8 @@ LogicalResult ItemOp::verifyRegions() {
            << (hasParts  ? "'in' parts"
                : hasSize ? "'by' a size"
                          : "tiles only")
-           << " of a kernel with 'split' " << stringifySplitKind(kind);
+           << " of a kernel with 'split' "
+           << stringifySplitKind(split.getKind());
   return success();
 }
 
