@@ -50,10 +50,6 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
       facts.maxPosition = facts.minPosition;
     return tilesOf(b, facts);
   };
-  auto parts = [this](ImplicitLocOpBuilder &b, Value request) -> RequestParts {
-    Value at = divisionAddress(b, request);
-    return {loadI32(b, at, constant(b, 0)), loadI32(b, at, constant(b, 1))};
-  };
   // A part's output is written once and read once, two bytes an element, much
   // of it in the cache; a tile is two planes of two bytes.
   ScheduleAttr schedule = plan.getScheduleOrDefault();
@@ -71,7 +67,7 @@ BlockContext::BlockContext(OpBuilder &b, Location loc, ProgramOp program,
       split.getKind() == SplitKind::Pieces ? split.getValue() : 0,
       leastTilesOfPiece(schedule.getKeyTile())};
   work = std::make_unique<WorkItems>(
-      team, tiles, parts, field(b, ARG(batch), i32), field(b, ARG(items), i32),
+      team, tiles, field(b, ARG(batch), i32), field(b, ARG(items), i32),
       field(b, ARG(slots), i32), plan.getHeads().getKv() * shape.rowBlocks,
       blocks, partCost, kind, pieces);
 }
@@ -129,6 +125,33 @@ void BlockContext::leaveDivision(OpBuilder &b, Value isFirstHead,
   LLVM::StoreOp::create(inner, loc, item.slot, pointer(inner, at));
 }
 
+RequestParts BlockContext::readDivision(OpBuilder &b, Value request) {
+  Type i32 = b.getI32Type();
+  auto pair = VectorType::get({2}, i32);
+  Value both = LLVM::LoadOp::create(b, loc, pair,
+                                    pointer(b, divisionAddress(b, request)),
+                                    /*alignment=*/8, /*isVolatile=*/true);
+  // What is left of another launch must not lead out of the workspace
+  // (mostPartials).
+  Value batch = field(b, ARG(batch), i32), items = field(b, ARG(items), i32);
+  Value more = arith::SubIOp::create(b, loc, items, batch);
+  Value most = arith::MinSIOp::create(
+      b, loc, arith::ShLIOp::create(b, loc, more, constant(b, 1)), items);
+  auto within = [&](int64_t index, Value bound) -> Value {
+    Value value =
+        LLVM::ExtractElementOp::create(b, loc, both, constant(b, index));
+    value = arith::MaxSIOp::create(b, loc, value, constant(b, 0));
+    return arith::MinSIOp::create(b, loc, value, bound);
+  };
+  Value parts = within(0, most);
+  return {parts, within(1, arith::SubIOp::create(b, loc, most, parts))};
+}
+
+void BlockContext::setParts(RequestParts given) {
+  parts = given.parts;
+  slot = given.slot;
+}
+
 Value BlockContext::divisionAddress(OpBuilder &b, Value request) {
   Value bytes =
       arith::ShLIOp::create(b, loc, extend(b, request), constant64(b, 3));
@@ -168,9 +191,13 @@ Value BlockContext::findUnit(OpBuilder &b, const MergeUnits &all,
     findPieces(b);
     return arith::ConstantIntOp::create(b, loc, 1, 1);
   }
-  if (work) {
+  if (all.several && work && work->getKind() == DivisionKind::Lengths) {
+    division = readDivision(b, request);
+    found.parts = division.parts;
+    found.slot = division.slot;
+  } else if (work) {
     ImplicitLocOpBuilder inner(loc, b);
-    found = work->findLeft(inner, request, all.several);
+    found = work->findFixed(inner, request);
   }
   setRequest(b, found);
   return arith::CmpIOp::create(b, loc, CmpIPredicate::sgt, parts,

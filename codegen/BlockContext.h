@@ -65,11 +65,16 @@ public:
   /// `prepareMerge` was called.
   MergeUnits countUnits(mlir::OpBuilder &b, int64_t rows, bool several);
   mlir::Value unitStride(mlir::OpBuilder &b);
-  /// Gives a block unit `number`; with `several` behind the wait, else it reads
-  /// lengths, columns and positions only. Returns i1: its request is to be
-  /// merged. If not, the sweep has written its rows.
+  /// Gives a block unit `number`. Reads lengths, columns and positions, which
+  /// no sweep writes, and with `several` `division`. Returns i1: its request is
+  /// to be merged. If not, the sweep has written its rows.
   mlir::Value findUnit(mlir::OpBuilder &b, const MergeUnits &units,
                        mlir::Value number);
+  /// What the sweep has left of a request; before the wait a guess, which lies
+  /// within the workspace.
+  RequestParts readDivision(mlir::OpBuilder &b, mlir::Value request);
+  /// Parts of the request of a merge from now on.
+  void setParts(RequestParts given);
   /// For a merge, the slot of part `index` of its rows.
   mlir::Value slotOfPart(mlir::OpBuilder &b, mlir::Value index);
 
@@ -101,6 +106,9 @@ public:
   /// The oldest key that some row's window admits; null without a window. The
   /// slots of older keys may have been given away.
   mlir::Value oldestKey;
+
+  /// For a merge of several requests what `findUnit` read.
+  RequestParts division;
 
   /// First key row of contiguous keys, else null.
   mlir::Value keyOffset;

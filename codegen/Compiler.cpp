@@ -304,6 +304,8 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
   info.partialElementBytes = gpuPartialBytes;
   info.threads = mma.blockThreads();
   info.mergeThreads = mergeThreads(plan);
+  info.mergeSlices = mergeSlices(plan);
+  info.mergeBlocksPerSm = mergesPerSm(plan);
   info.sharedBytes = sharedLayout(plan, mma).bytes;
   info.mergeSharedBytes = mergeSharedBytes(plan);
   info.blocksPerSm = blocksPerSm(plan, mma, chipOf(plan));

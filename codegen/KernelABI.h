@@ -20,6 +20,7 @@
 #ifndef TOKENTILE_CODEGEN_KERNELABI_H
 #define TOKENTILE_CODEGEN_KERNELABI_H
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -112,6 +113,12 @@ using HostKernelFn = void (*)(const KernelArgs *args, int32_t x);
 /// Bytes of an element of partial outputs on a GPU, and rows that a block of
 /// its merge has where a launch may have several requests.
 constexpr int32_t gpuPartialBytes = 2, mergeUnitRows = 8;
+
+/// Partial results of one kv head if a batch is divided into `items` by its
+/// lengths, at most: a divided request has two at least.
+constexpr int64_t mostPartials(int64_t items, int64_t batch) {
+  return std::min(2 * (items - batch), items);
+}
 
 /// Tiles of the smallest piece of a split into pieces that grow: 256 keys, so
 /// that partial results are a fraction of the keys and values that they are of.
@@ -206,6 +213,11 @@ struct KernelInfo {
   /// Launch facts. Host kernels have one thread and no shared memory.
   int32_t threads = 1;
   int32_t mergeThreads = 1;
+  /// Merge blocks that share a row where the parts of a launch are fixed, or it
+  /// has one request.
+  int32_t mergeSlices = 1;
+  /// Merge blocks that a multiprocessor holds at one time.
+  int32_t mergeBlocksPerSm = 8;
   int32_t sharedBytes = 0;
   int32_t mergeSharedBytes = 0;
   /// Blocks of the sweep that share a multiprocessor, if there are so many.

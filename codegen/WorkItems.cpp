@@ -18,6 +18,8 @@ static constexpr int64_t kMostParts = 256;
 static constexpr int64_t kItemCost = 1, kMergeCost = 2;
 /// Costs are counted in quarters of a tile.
 static constexpr int64_t kQuarters = 4;
+/// Costs above are as good as this one.
+static constexpr int64_t kMostCost = (1 << 26) - 1;
 /// n / s = n * ceil(2^kShift / s) / 2^kShift for n * s < 2^kShift, so that a
 /// request has 2^15 tiles at most.
 static constexpr int64_t kShift = 31;
@@ -297,14 +299,14 @@ WorkItems::Division WorkItems::choose(Builder &b, Value first) {
   SmallVector<Value> best;
   if (isWarp) {
     Division mine = considerParts(parts, perPart);
-    Value cost = costOf(b, mine, device, all);
-    Value negative = s.sub(zero, cost);
-    Value least = team.largest(b, loc, negative);
-    Value wins = s.is(Predicate::eq, negative, least);
-    Value share = team.largest(b, loc, s.ifThen(wins, mine.share));
-    wins = s.both(wins, s.is(Predicate::eq, mine.share, share));
+    // Of the lanes with the smallest cost the first one has the largest share.
+    Value cost = s.smaller(costOf(b, mine, device, all), s.number(kMostCost));
+    Value rank = s.sub(s.number((kMostCost + 1) * kShares - 1),
+                       s.add(s.mul(cost, kShares), team.lane(b, loc)));
+    Value first = team.largest(b, loc, rank);
+    Value winner = s.sub(s.number(kShares - 1), s.bits(first, kShares - 1));
     for (Value value : values(mine))
-      best.push_back(team.largest(b, loc, s.ifThen(wins, value)));
+      best.push_back(team.of(b, loc, value, winner));
   } else {
     Value never = s.number(INT32_MAX);
     best =
@@ -490,15 +492,12 @@ Value WorkItems::prepare(Builder &b) {
   return s.is(Predicate::ne, batch, s.number(1));
 }
 
-WorkItem WorkItems::findLeft(Builder &b, Value request, bool several) {
+WorkItem WorkItems::findFixed(Builder &b, Value request) {
   Scalars s{b};
   Value zero = s.number(0);
   if (kind == DivisionKind::Parts) {
     Value parts = tilesOf(b, request, Rows::All).parts;
     return {request, zero, parts, s.mul(request, slots)};
   }
-  if (!several)
-    return {request, zero, alone, zero};
-  RequestParts left = partsOf(b, request);
-  return {request, zero, left.parts, left.slot};
+  return {request, zero, alone, zero};
 }

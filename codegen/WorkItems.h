@@ -43,7 +43,7 @@ struct GrowingPieces {
   int64_t most, leastSize;
 };
 
-/// Parts of a request, and the slot of the first.
+/// Parts of a request, and the slot of the first (KernelArgs::divisions).
 struct RequestParts {
   mlir::Value parts, slot;
 };
@@ -61,20 +61,17 @@ public:
   enum class Rows { All, Oldest };
   /// Emits the tiles that rows of a request of the launch see.
   using TilesOf = std::function<RequestTiles(Builder &, mlir::Value, Rows)>;
-  /// Emits what the sweep has left of a request in KernelArgs::divisions.
-  using PartsOf = std::function<RequestParts(Builder &, mlir::Value)>;
 
   /// `batch`, `items` and `slots` are those of KernelArgs. An item has `heads`
   /// blocks, of which `blocksPerSm` share a multiprocessor; `partCost` is what
   /// it costs to write a partial result and to read it, in tiles.
-  WorkItems(const LaneTeam &team, TilesOf tilesOf, PartsOf partsOf,
-            mlir::Value batch, mlir::Value items, mlir::Value slots,
-            int64_t heads, int64_t blocksPerSm, int64_t partCost,
-            DivisionKind kind, GrowingPieces pieces)
-      : team(team), tilesOf(std::move(tilesOf)), partsOf(std::move(partsOf)),
-        batch(batch), items(items), slots(slots), heads(heads),
-        blocksPerSm(blocksPerSm), partCost(partCost), kind(kind),
-        pieces(pieces) {}
+  WorkItems(const LaneTeam &team, TilesOf tilesOf, mlir::Value batch,
+            mlir::Value items, mlir::Value slots, int64_t heads,
+            int64_t blocksPerSm, int64_t partCost, DivisionKind kind,
+            GrowingPieces pieces)
+      : team(team), tilesOf(std::move(tilesOf)), batch(batch), items(items),
+        slots(slots), heads(heads), blocksPerSm(blocksPerSm),
+        partCost(partCost), kind(kind), pieces(pieces) {}
 
   DivisionKind getKind() const { return kind; }
   /// The item of number `x` of a kv head.
@@ -84,9 +81,9 @@ public:
   /// Returns i1: the launch has several requests, and the order in which their
   /// parts are added is free; null if the plan fixes them.
   mlir::Value prepare(Builder &b);
-  /// Part 0 of a request: by what the sweep has left, behind the wait, if the
-  /// launch may have several, else by what `prepare` has found.
-  WorkItem findLeft(Builder &b, mlir::Value request, bool several);
+  /// Part 0 of a request of a merge, if it is the only one of its launch, as
+  /// `prepare` has found, or the plan fixes its parts.
+  WorkItem findFixed(Builder &b, mlir::Value request);
   /// The pieces of a row of a request that sees `tiles`.
   RowPieces piecesOfRow(Builder &b, mlir::Value request,
                         const RequestTiles &tiles);
@@ -133,7 +130,6 @@ private:
 
   const LaneTeam &team;
   TilesOf tilesOf;
-  PartsOf partsOf;
   mlir::Value batch, items, slots;
   int64_t heads, blocksPerSm, partCost;
   DivisionKind kind;

@@ -37,9 +37,6 @@ constexpr int64_t leastMeanBytes = 512 * 1024;
 constexpr int64_t mostRounds = 2;
 constexpr int64_t sharedMeanBytes = 2048 * 1024;
 constexpr int64_t mostSharedRounds = 4;
-/// Blocks that share the rows of a batch; which are to be merged is known on
-/// the device alone.
-constexpr int64_t mergeBlocksPerMultiprocessor = 8;
 
 /// Four floats are the statistics of a partial row.
 constexpr int64_t partialStatsBytes = 4 * sizeof(float);
@@ -151,8 +148,8 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
   if (info.blocksPerSm > 1)
     more = std::max(more, std::min(bytes * batch / sharedMeanBytes,
                                    mostSharedRounds * atOnce));
-  // So many parts more than requests; a divided request has two at least.
-  return {batch + more, std::min(2 * more, batch + more)};
+  // So many parts more than requests.
+  return {batch + more, mostPartials(batch + more, batch)};
 }
 
 /// Growing pieces of one size that a launch has of a request, at most. Where
@@ -182,13 +179,14 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;
   if (work.merges()) {
-    int64_t most = mergeBlocksPerMultiprocessor * int64_t(multiprocessors);
+    int64_t most = int64_t(info.mergeBlocksPerSm) * multiprocessors;
     bool fixes = info.splitPolicy != SplitPolicy::Auto;
+    // Which rows of a batch are to be merged is known on the device alone.
+    int64_t rows = int64_t(info.rows) * info.kvHeads * info.mergeSlices;
     int64_t units =
-        ceilDiv(info.rows, fixes ? 1 : mergeUnitRows) * info.kvHeads;
-    work.mergeBlocks =
-        int32_t(bounds.batch == 1 ? info.rows * info.kvHeads
-                                  : std::min(units * bounds.batch, most));
+        fixes ? rows : ceilDiv(info.rows, mergeUnitRows) * info.kvHeads;
+    work.mergeBlocks = int32_t(
+        bounds.batch == 1 ? rows : std::min(units * bounds.batch, most));
   }
   return work;
 }

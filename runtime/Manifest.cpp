@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int formatVersion = 5;
+constexpr int formatVersion = 6;
 
 /// The names of each enumeration, in the order of its values.
 template <typename E>
@@ -81,6 +81,8 @@ void visitFields(Info &info, Visit visit) {
   visit("mergeThreads", info.mergeThreads);
   visit("sharedBytes", info.sharedBytes);
   visit("mergeSharedBytes", info.mergeSharedBytes);
+  visit("mergeSlices", info.mergeSlices);
+  visit("mergeBlocksPerSm", info.mergeBlocksPerSm);
   visit("blocksPerSm", info.blocksPerSm);
 }
 

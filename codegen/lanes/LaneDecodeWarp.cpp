@@ -151,8 +151,12 @@ bool Decoder::decodeBarrier(Operation *op) {
     emit(Opcode::WarpSync, op).c = slot(sync.getMask());
     return true;
   }
-  // Blocks run one at a time, after everything they depend on.
-  return isa<NVVM::GriddepcontrolOp, NVVM::PrefetchOp>(op);
+  if (auto control = dyn_cast<NVVM::GriddepcontrolOp>(op)) {
+    if (control.getKind() == NVVM::GridDepActionKind::wait)
+      emit(Opcode::GridWait, op);
+    return true;
+  }
+  return isa<NVVM::PrefetchOp>(op);
 }
 
 //===----------------------------------------------------------------------===//

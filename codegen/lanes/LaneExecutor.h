@@ -32,6 +32,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct LaneOptions {
   std::vector<MemoryRange> global;
   /// Extents of the grid, for kernels that read them.
   int grid[3] = {1, 1, 1};
+  /// Called whenever a warp waits for the launch that this one depends on. What
+  /// that has written need not be seen before.
+  std::function<void()> atGridWait;
 };
 
 /// What one block did. A conflict degree is the largest number of distinct

@@ -46,6 +46,7 @@ enum class Opcode : uint8_t {
             // 32-bit leaves, then `imm` of 64-bit ones
   Barrier,
   WarpSync, // c = member mask
+  GridWait,
   Special,  // imm = SpecialRegister
   // Integers of `width` bits.
   AddI,

@@ -120,6 +120,10 @@ void Warp::step(const Instr &i) {
         return;
     ++syncs;
     return;
+  case Opcode::GridWait:
+    if (block.options.atGridWait)
+      block.options.atGridWait();
+    return;
   case Opcode::ConvertF:
   case Opcode::SIToFP:
   case Opcode::UIToFP:

@@ -45,6 +45,12 @@ LogicalResult MmaEmitter::emit() {
   emitPrefetch();
   Value busy = block->findItem(b, NVVM::BlockIdXOp::create(b, i32));
   LogicalResult result = success();
+  // Blocks of the merge take their places as soon as ours leave them, and wait
+  // for the rest. A launch of them asks for so much shared memory that those
+  // that leave first do not get all.
+  if (mergeIsDependent(plan))
+    NVVM::GriddepcontrolOp::create(b,
+                                   NVVM::GridDepActionKind::launch_dependents);
   b.when(busy, [&] { result = emitItem(); });
   return result;
 }

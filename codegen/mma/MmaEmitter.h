@@ -175,6 +175,8 @@ bool mergeIsDependent(attn::KernelOp plan);
 int64_t mergeThreads(attn::KernelOp plan);
 int64_t mergesPerSm(attn::KernelOp plan);
 int64_t mergeSharedBytes(attn::KernelOp plan);
+/// Blocks among which a merge of one request divides a row.
+int64_t mergeSlices(attn::KernelOp plan);
 
 /// What a sink does to a row whose maximum is `max` (attn.add_sink): the new
 /// maximum, the factor on sum and output, and what is added to the sum.

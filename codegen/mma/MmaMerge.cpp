@@ -23,15 +23,35 @@ using namespace tokentile::attn;
 static constexpr int64_t kElements = 8;
 /// Groups of threads that share the parts of a row.
 static constexpr int64_t kGroups = mergeUnitRows;
+/// A row has as many slices of so many elements, at most.
+static constexpr int64_t kMostSlices = 4, kLeastSlice = 64;
 /// Parts that a group reads at one time.
 static constexpr int64_t kLeastAtOnce = 4, kMostAtOnce = 9;
+/// The same of a group that has a row to itself.
+static constexpr int64_t kOwnAtOnce = 5;
+
+/// Slices of a row that one launch of one request divides among blocks, where
+/// rows are fewer than multiprocessors. An invariant schedule has one, whatever
+/// its rows, as the order of sums depends on it.
+int64_t tokentile::mergeSlices(KernelOp plan) {
+  int64_t slices = 1;
+  if (plan.getSplitOrDefault().isSized())
+    return slices;
+  int64_t rows = RowShape(plan).rows * plan.getHeads().getKv();
+  while (slices < kMostSlices &&
+         plan.getValueDim() / (2 * slices) >= kLeastSlice &&
+         rows * 2 * slices <= chipOf(plan).multiprocessors)
+    slices *= 2;
+  return slices;
+}
 
 /// Parts that a group reads at one time: its share of those that one request
 /// has, so that a merge waits for memory once, or twice with one kv head.
 /// Depends on nothing that differs between launches of an invariant schedule.
 static int64_t partsAtOnce(KernelOp plan) {
   int64_t parts = chipOf(plan).multiprocessors / plan.getHeads().getKv();
-  return std::clamp<int64_t>(llvm::divideCeil(parts, kGroups), kLeastAtOnce,
+  int64_t groups = kGroups * mergeSlices(plan);
+  return std::clamp<int64_t>(llvm::divideCeil(parts, groups), kLeastAtOnce,
                              kMostAtOnce);
 }
 
@@ -40,18 +60,22 @@ int64_t tokentile::mergeThreads(KernelOp plan) {
 }
 
 int64_t tokentile::mergesPerSm(KernelOp plan) {
-  // Of a part a thread holds four words of elements and four statistics.
-  int64_t registers = 44 + 8 * partsAtOnce(plan);
-  return std::clamp<int64_t>(65536 / (mergeThreads(plan) * registers), 1, 8);
+  // Of a part a thread holds four words of elements and four statistics. With
+  // registers for more than five blocks loads of parts would wait for others.
+  int64_t registers = 44 + 8 * std::max(partsAtOnce(plan), kOwnAtOnce);
+  return std::clamp<int64_t>(65536 / (mergeThreads(plan) * registers), 1, 5);
 }
 
-/// Shared memory: the groups' sums, then their statistics.
-static int64_t groupStats(KernelOp plan) {
-  return kGroups * plan.getValueDim() * 4;
+/// Shared memory: the warps' sums, then their statistics.
+static int64_t mergeWarps(KernelOp plan) {
+  return mergeThreads(plan) / layout::kWarp;
+}
+static int64_t warpStats(KernelOp plan) {
+  return mergeWarps(plan) * plan.getValueDim() / mergeSlices(plan) * 4;
 }
 
 int64_t tokentile::mergeSharedBytes(KernelOp plan) {
-  return groupStats(plan) + kGroups * 8;
+  return warpStats(plan) + mergeWarps(plan) * 8;
 }
 
 namespace {
@@ -60,12 +84,10 @@ class MergeEmitter {
 public:
   MergeEmitter(Lane &b, ProgramOp program, Value args, Value shared)
       : b(b), plan(program.getPlan()), shared(shared), dim(plan.getValueDim()),
-        perRow(dim / kElements),
+        perRow(dim / kElements), perSlice(perRow / mergeSlices(plan)),
         addsSink(!program.getBody().getOps<AddSinkOp>().empty()),
         block(b, b.getLoc(), program, args, team, /*globalSpace=*/1) {
     thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
-    group = b.div(thread, perRow);
-    place = b.rem(thread, perRow);
   }
 
   void emit();
@@ -77,28 +99,30 @@ private:
     Registers elements;
   };
 
-  void mergeRow();
-  void mergeOwnRows();
+  void mergeRow(Value slice);
+  void mergeOwnRows(RequestParts division, Value stores);
+  void mergeGuessed();
   void mergeUnits(bool several);
   Value referenceOf(Value max);
-  Sums sumParts(Value row, Value first, int64_t step);
-  void storeOwn(Value row, Sums &sums);
-  void meetGroups(Value row, Sums &sums);
-  void storeMet(Value row);
+  Sums sumParts(Value row, Value place, Value first, int64_t step,
+                int64_t count);
+  void storeOwn(Value row, Value place, Sums &sums);
+  void meetGroups(Value row, Value slice, Sums &sums);
+  void storeMet(Value row, Value slice);
+  /// Dimensions of a slice.
+  int64_t sliceDim() const { return perSlice * kElements; }
   Value finish(Value row, Sums &sums, Value speaks);
   void store(Value row, Sums &sums, ArrayRef<Value> columns, Value speaks);
 
   Lane &b;
   KernelOp plan;
   Value shared;
-  /// Dimensions of a row, and threads that hold it.
-  int64_t dim, perRow;
+  /// Dimensions of a row, and threads that hold it and a slice of it.
+  int64_t dim, perRow, perSlice;
   bool addsSink;
   WarpTeam team;
   BlockContext block;
-  Value thread, group;
-  /// Which of the threads of a group this is.
-  Value place;
+  Value thread;
 };
 
 } // namespace
@@ -110,10 +134,10 @@ Value MergeEmitter::referenceOf(Value max) {
   return b.select(empty, b.f32(0), max);
 }
 
-/// Adds parts `first`, `first + step`, ... of a row, for this thread's
-/// elements.
-MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value first,
-                                          int64_t step) {
+/// Adds parts `first`, `first + step`, ... of a row, `count` at one time: the
+/// elements at `place`.
+MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value place, Value first,
+                                          int64_t step, int64_t count) {
   Type four = b.vector(4, b.getF32Type());
   Type words = b.vector(kElements / 2, b.getI32Type());
   Value nothing = b.f32(-INFINITY), zero = b.f32(0);
@@ -123,7 +147,6 @@ MergeEmitter::Sums MergeEmitter::sumParts(Value row, Value first,
                             b.extend(b.shiftLeft(place, 4)));
   // Rows from a slot to the next.
   int64_t rows = plan.getHeads().getKv() * block.shape.paddedRows();
-  int64_t count = partsAtOnce(plan);
   Registers init{nothing};
   init.append(1 + kElements, zero);
   Registers sums = b.loop(
@@ -214,7 +237,7 @@ void MergeEmitter::store(Value row, Sums &sums, ArrayRef<Value> columns,
 }
 
 /// Stores a row all parts of which this group has added.
-void MergeEmitter::storeOwn(Value row, Sums &sums) {
+void MergeEmitter::storeOwn(Value row, Value place, Sums &sums) {
   // The columns that layout::partialPlace puts where this thread reads.
   int64_t block = partialBlock(plan), perLane = block / 4;
   Registers columns;
@@ -227,32 +250,50 @@ void MergeEmitter::storeOwn(Value row, Sums &sums) {
   store(row, sums, columns, b.is(Lane::Predicate::eq, place, b.i32(0)));
 }
 
-/// Adds up what the groups have of a row, and stores it.
-void MergeEmitter::meetGroups(Value row, Sums &sums) {
-  Value at = b.offset(shared, b.shiftLeft(thread, 5));
-  for (int64_t half : {0, 1})
-    b.store(b.gather(ArrayRef<Value>(sums.elements).slice(half * 4, 4)),
-            b.offset(at, half * 16));
-  b.when(b.is(Lane::Predicate::eq, place, b.i32(0)), [&] {
-    Value at = b.offset(shared, b.add(b.shiftLeft(group, 3), groupStats(plan)));
+/// Adds up what the groups have of a slice, and stores it. Groups of a warp
+/// meet first.
+void MergeEmitter::meetGroups(Value row, Value slice, Sums &sums) {
+  SmallVector<int64_t> masks;
+  for (int64_t mask = perSlice; mask < layout::kWarp; mask *= 2)
+    masks.push_back(mask);
+  if (!masks.empty()) {
+    Value max = b.maxOver(sums.max, masks);
+    Value weight = b.exp2(b.subf(sums.max, referenceOf(max)));
+    sums.max = max;
+    sums.sum = b.sumOver(b.mulf(sums.sum, weight), masks);
+    for (Value &element : sums.elements)
+      element = b.sumOver(b.mulf(element, weight), masks);
+  }
+  Value lane = b.rem(thread, layout::kWarp);
+  Value warp = b.div(thread, layout::kWarp);
+  b.when(b.lessThan(lane, perSlice), [&] {
+    Value place = b.add(b.mul(warp, std::min(perSlice, layout::kWarp)), lane);
+    Value at = b.offset(shared, b.shiftLeft(place, 5));
+    for (int64_t half : {0, 1})
+      b.store(b.gather(ArrayRef<Value>(sums.elements).slice(half * 4, 4)),
+              b.offset(at, half * 16));
+  });
+  b.when(b.is(Lane::Predicate::eq, lane, b.i32(0)), [&] {
+    Value at = b.offset(shared, b.add(b.shiftLeft(warp, 3), warpStats(plan)));
     b.store(b.gather({sums.max, sums.sum}), at);
   });
   b.barrier();
-  b.when(b.lessThan(thread, dim / 2), [&] { storeMet(row); });
+  b.when(b.lessThan(thread, sliceDim() / 2), [&] { storeMet(row, slice); });
   // The next row's sums go where these lie.
   b.barrier();
 }
 
-/// Columns 2 `thread` and the next one.
-void MergeEmitter::storeMet(Value row) {
+/// Columns 2 `thread` and the next one of a slice.
+void MergeEmitter::storeMet(Value row, Value slice) {
   Type two = b.vector(2, b.getF32Type());
-  Registers maxima, groupSums;
+  int64_t warps = mergeWarps(plan);
+  Registers maxima, warpSums;
   Sums total{b.f32(-INFINITY), b.f32(0), Registers(2, b.f32(0))};
-  for (int64_t g = 0; g < kGroups; ++g) {
-    Value stats = b.load(two, b.offset(shared, groupStats(plan) + g * 8));
+  for (int64_t w = 0; w < warps; ++w) {
+    Value stats = b.load(two, b.offset(shared, warpStats(plan) + w * 8));
     maxima.push_back(b.element(stats, 0));
-    groupSums.push_back(b.element(stats, 1));
-    total.max = b.largerf(total.max, maxima[g]);
+    warpSums.push_back(b.element(stats, 1));
+    total.max = b.largerf(total.max, maxima[w]);
   }
   // layout::partialPlace of an even column.
   int64_t columns = partialBlock(plan);
@@ -262,31 +303,58 @@ void MergeEmitter::storeMet(Value row) {
   Value from = b.add(b.mul(b.div(thread, columns / 2), columns), within);
   Value at = b.offset(shared, b.shiftLeft(from, 2));
   Value reference = referenceOf(total.max);
-  for (int64_t g = 0; g < kGroups; ++g) {
-    Value weight = b.exp2(b.subf(maxima[g], reference));
-    total.sum = b.fma(groupSums[g], weight, total.sum);
-    Value theirs = b.load(two, b.offset(at, g * dim * 4));
+  for (int64_t w = 0; w < warps; ++w) {
+    Value weight = b.exp2(b.subf(maxima[w], reference));
+    total.sum = b.fma(warpSums[w], weight, total.sum);
+    Value theirs = b.load(two, b.offset(at, w * sliceDim() * 4));
     for (int64_t e : {0, 1})
       total.elements[e] =
           b.fma(weight, b.element(theirs, e), total.elements[e]);
   }
-  store(row, total, {b.shiftLeft(thread, 1)},
-        b.is(Lane::Predicate::eq, thread, b.i32(0)));
+  Value column = b.add(b.mul(slice, sliceDim()), b.shiftLeft(thread, 1));
+  store(row, total, {column}, b.is(Lane::Predicate::eq, column, b.i32(0)));
 }
 
-/// A unit of one row: the groups share its parts.
-void MergeEmitter::mergeRow() {
-  Sums sums = sumParts(block.firstRow, group, kGroups);
-  meetGroups(block.firstRow, sums);
+/// A slice of a row: the groups share its parts.
+void MergeEmitter::mergeRow(Value slice) {
+  Value group = b.div(thread, perSlice);
+  Value place = b.add(b.mul(slice, perSlice), b.rem(thread, perSlice));
+  int64_t groups = mergeThreads(plan) / perSlice;
+  Sums sums = sumParts(block.firstRow, place, group, groups, partsAtOnce(plan));
+  meetGroups(block.firstRow, slice, sums);
 }
 
-/// A unit of a row for each group.
-void MergeEmitter::mergeOwnRows() {
-  Value row = b.add(block.firstRow, group);
-  b.when(b.lessThan(row, block.shape.rows), [&] {
-    Sums sums = sumParts(row, b.i32(0), /*step=*/1);
-    storeOwn(row, sums);
+/// A unit of a row for each group, of a request with these parts. Stores where
+/// `stores` holds, or is null.
+void MergeEmitter::mergeOwnRows(RequestParts division, Value stores) {
+  block.setParts(division);
+  Value row = b.add(block.firstRow, b.div(thread, perRow));
+  Value place = b.rem(thread, perRow);
+  Value merges = b.both(b.is(Lane::Predicate::sgt, division.parts, b.i32(1)),
+                        b.lessThan(row, block.shape.rows));
+  b.when(merges, [&] {
+    Sums sums = sumParts(row, place, b.i32(0), /*step=*/1, kOwnAtOnce);
+    auto store = [&] { storeOwn(row, place, sums); };
+    stores ? b.when(stores, store) : store();
   });
+}
+
+/// What was read of the division before the wait is a guess: the sweep has long
+/// written it, but only the wait promises that it is seen. So partial results
+/// are read by the guess while the division is read again; if that is another
+/// one nothing is stored, and they are read once more.
+void MergeEmitter::mergeGuessed() {
+  RequestParts guess = block.division;
+  RequestParts left = block.readDivision(b, block.request);
+  Value holds = b.both(b.is(Lane::Predicate::eq, guess.parts, left.parts),
+                       b.is(Lane::Predicate::eq, guess.slot, left.slot));
+  mergeOwnRows(guess, holds);
+  b.choose(
+      holds, [] { return Registers(); },
+      [&] {
+        mergeOwnRows(left, /*stores=*/Value());
+        return Registers();
+      });
 }
 
 void MergeEmitter::mergeUnits(bool several) {
@@ -294,21 +362,25 @@ void MergeEmitter::mergeUnits(bool several) {
     if (mergeIsDependent(plan))
       NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
   };
-  if (several)
-    waitForSweep();
   Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
   MergeUnits units = block.countUnits(b, several ? kGroups : 1, several);
-  b.loop(x, units.count, block.unitStride(b), {}, [&](Value unit, ValueRange) {
-    Value merges = block.findUnit(b, units, unit);
-    if (!several)
-      waitForSweep();
-    b.when(merges, [&] { several ? mergeOwnRows() : mergeRow(); });
+  // Slices of a row are neighbours.
+  int64_t slices = several ? 1 : mergeSlices(plan);
+  Value end = b.mul(units.count, slices);
+  b.loop(x, end, block.unitStride(b), {}, [&](Value number, ValueRange) {
+    Value slice = b.rem(number, slices);
+    Value merges = block.findUnit(b, units, b.div(number, slices));
+    waitForSweep();
+    if (several)
+      mergeGuessed();
+    else
+      b.when(merges, [&] { mergeRow(slice); });
     return Registers();
   });
   // A block without a unit waits too: nothing behind this launch may begin
   // before the sweep has ended.
-  if (!several)
-    waitForSweep();
+  if (mergeIsDependent(plan))
+    NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
 }
 
 void MergeEmitter::emit() {

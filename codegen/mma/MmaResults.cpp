@@ -115,12 +115,6 @@ Value tokentile::rowHasPlace(Lane &b, BlockContext &block, Value row) {
 }
 
 void MmaEmitter::emit(StoreResultOp op) {
-  // Blocks of the merge may take their places; they wait for our results. Not
-  // earlier: while some multiprocessors still sweep, the first to end would
-  // take all of them.
-  if (op.getPartial() && mergeIsDependent(plan))
-    NVVM::GriddepcontrolOp::create(b,
-                                   NVVM::GridDepActionKind::launch_dependents);
   auto store = [&] {
     Registers sum;
     for (Value part : registers(op.getSum()))

@@ -81,16 +81,17 @@ Value WgmmaEmitter::isCopier() {
 // Rings
 //===----------------------------------------------------------------------===//
 
+void WgmmaEmitter::beginRing(AllocRingOp op) {
+  for (int64_t slot = 0; slot < mma.stages; ++slot) {
+    Value full = b.offset(shared, op.getOffset() + slot * layout::kRingSlot);
+    ptx("mbarrier.init.shared::cta.b64 [$0], 1;", "r,~{memory}", {full});
+    ptx("mbarrier.init.shared::cta.b64 [$0], $1;", "r,n,~{memory}",
+        {b.offset(full, 8), b.i32(op.getReaders())});
+  }
+}
+
 void WgmmaEmitter::emitRing(AllocRingOp op) {
   map[op.getRing()] = {b.i32(op.getOffset())};
-  b.when(b.is(Lane::Predicate::eq, thread, b.i32(0)), [&] {
-    for (int64_t slot = 0; slot < mma.stages; ++slot) {
-      Value full = b.offset(shared, op.getOffset() + slot * layout::kRingSlot);
-      ptx("mbarrier.init.shared::cta.b64 [$0], 1;", "r,~{memory}", {full});
-      ptx("mbarrier.init.shared::cta.b64 [$0], $1;", "r,n,~{memory}",
-          {b.offset(full, 8), b.i32(op.getReaders())});
-    }
-  });
 }
 
 WgmmaEmitter::Turn WgmmaEmitter::turn(Value ring, Value index) {

@@ -22,6 +22,10 @@ void WgmmaEmitter::emitPrefetch() {
     for (Value map : maps)
       ptx("prefetch.tensormap [$0];", "l", {map});
   });
+  // The last consumer warp has nothing else to do yet.
+  Value first = b.i32(mma.threads() - layout::kWarp);
+  b.when(b.is(Lane::Predicate::eq, thread, first),
+         [&] { program.walk([&](AllocRingOp ring) { beginRing(ring); }); });
 }
 
 LogicalResult WgmmaEmitter::emitItem() {

@@ -34,6 +34,8 @@ private:
   // WgmmaCopies.cpp
   Value copyTarget(Value base, layout::CopyShape shape, int64_t j) override;
   void emit(attn::LookupPagesOp op) override;
+  /// Initialises the barriers of a ring; one thread does.
+  void beginRing(attn::AllocRingOp op);
   void emitRing(attn::AllocRingOp op);
   void emitAcquire(attn::AcquireOp op);
   void emitFill(attn::FillOp op);

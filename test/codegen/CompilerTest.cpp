@@ -239,9 +239,34 @@ TEST_F(CompilerTest, FactsOfALaunchAreThoseOfThePlan) {
   EXPECT_EQ(info.mergeThreads, 8 * 64 / 8);
   EXPECT_EQ(info.partialElementBytes, 2);
   EXPECT_EQ(info.sharedBytes, (16 + 2 * 3 * 32) * 64 * 2);
-  EXPECT_EQ(info.mergeSharedBytes, 8 * 64 * 4 + 8 * 8);
+  EXPECT_EQ(info.mergeSlices, 1);
+  EXPECT_EQ(info.mergeBlocksPerSm, 5);
+  // Sums and statistics of two warps.
+  EXPECT_EQ(info.mergeSharedBytes, 2 * 64 * 4 + 2 * 8);
   EXPECT_EQ(info.blocksPerSm, 1);
   EXPECT_EQ(info.keyBytesPerToken(), 2 * 64 * 2 * 2);
+}
+
+/// As many as make no more blocks than an H200 has multiprocessors, of 64
+/// dimensions at least; but what `invariant` sums must not depend on tokens.
+TEST_F(CompilerTest, FewRowsAreMergedInSlices) {
+  auto slices = [&](int64_t tokens, int64_t dim, const char *rest) {
+    Spec spec;
+    spec.queryHeads = 16;
+    spec.kvHeads = 2;
+    spec.dim = dim;
+    spec.tokens = tokens;
+    spec.rest = rest;
+    auto result = compileText(spec);
+    return result ? result->info.mergeSlices : -1;
+  };
+  EXPECT_EQ(slices(1, 256, ""), 4);
+  EXPECT_EQ(slices(2, 256, ""), 4);
+  EXPECT_EQ(slices(4, 256, ""), 2);
+  EXPECT_EQ(slices(8, 256, ""), 1);
+  EXPECT_EQ(slices(1, 128, ""), 2);
+  EXPECT_EQ(slices(1, 64, ""), 1);
+  EXPECT_EQ(slices(1, 256, "split<pieces of 8>"), 1);
 }
 
 TEST_F(CompilerTest, ThePlanInTheFactsCompilesToTheSameKernel) {

@@ -90,16 +90,22 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 
 // The merge: eight groups of eight threads. They wait for the sweep before they
 // read what it left; a block without a row waits as well. Of several requests
-// each group has its own rows; of one all have a row together, and meet in
-// shared memory.
+// each group has its own rows, and what is read of the division before the wait
+// is read again behind it. Of one all have a row together, and meet in shared
+// memory.
 // CHECK-LABEL: llvm.func @small_merge
-// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 8 : i32, nvvm.reqntid = array<i32: 64>
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 5 : i32, nvvm.reqntid = array<i32: 64>
 // CHECK-NOT: -> f32
 // CHECK: scf.if
-// CHECK: nvvm.griddepcontrol wait
 // CHECK: nvvm.read.ptx.sreg.ctaid.x
 // CHECK: scf.for
+// CHECK-NOT: -> f32
+// CHECK: llvm.load volatile {{.*}}-> vector<2xi32>
+// CHECK-NOT: -> f32
+// CHECK: nvvm.griddepcontrol wait
+// CHECK: llvm.load volatile {{.*}}-> vector<2xi32>
 // CHECK-NOT: nvvm.barrier
+// CHECK: nvvm.griddepcontrol wait
 // CHECK: } else {
 // CHECK: nvvm.read.ptx.sreg.ctaid.x
 // CHECK: scf.for
@@ -115,7 +121,9 @@ attn.kernel @dense heads<4 over 2, dim 64> tokens<2>
     paging<page_major page 16> block<dense>
     schedule<mma chip "sm_80" key_tile 16 row_warps 1 row_tiles 1 key_warps 1 stages 2 query shared>
 // CHECK-LABEL: llvm.func @dense_sweep
-// CHECK-COUNT-12: nvvm.redux.sync
+// CHECK-COUNT-4: nvvm.redux.sync
+// CHECK-COUNT-5: nvvm.shfl.sync idx
+// CHECK-COUNT-4: nvvm.redux.sync
 // CHECK: %[[ALL:.*]] = arith.addi %{{.*}}, %c2_i32
 // CHECK: %[[LENGTH:.*]] = arith.minsi %[[ALL]], %{{.*}}
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[LENGTH]], %c2_i32

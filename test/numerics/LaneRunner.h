@@ -62,13 +62,16 @@ private:
                      LaneOutcome &outcome);
   llvm::Error runGrid(const LaneKernel &kernel, const KernelArgs &args,
                       LaneOptions options, LaneReport &reached,
-                      LaneOutcome &outcome);
+                      LaneOutcome &outcome,
+                      llvm::function_ref<void(int)> before);
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> source, machine;
   attn::KernelOp spec;
   KernelInfo info;
   std::unique_ptr<LaneKernel> sweep, merge;
+  /// The merge begins before the sweep has ended, and waits for it.
+  bool waits = false;
   /// Everything that any run reached.
   LaneReport sweepReached, mergeReached;
   std::vector<MemoryRange> extra;

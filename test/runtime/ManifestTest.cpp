@@ -37,6 +37,8 @@ KernelInfo fullInfo() {
   info.splitValue = 512;
   info.threads = 384;
   info.mergeThreads = 128;
+  info.mergeSlices = 2;
+  info.mergeBlocksPerSm = 4;
   info.sharedBytes = 200000;
   return info;
 }
@@ -156,14 +158,14 @@ TEST_F(ManifestTest, UnwritableFile) {
 TEST_F(ManifestTest, DamagedFiles) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "it is not a JSON object"},
-      {"{\"format\": 5, \"ker", "it is not a JSON object"},
+      {"{\"format\": 6, \"ker", "it is not a JSON object"},
       {"[1]", "it is not a JSON object"},
       {"{}", "field 'format' is missing"},
-      {"{\"format\": 4}", "it has format 4, and this version reads format 5"},
-      {"{\"format\": 5}", "field 'kernels' is not a list"},
-      {"{\"format\": 5, \"kernels\": [3]}",
+      {"{\"format\": 5}", "it has format 5, and this version reads format 6"},
+      {"{\"format\": 6}", "field 'kernels' is not a list"},
+      {"{\"format\": 6, \"kernels\": [3]}",
        "kernel 0: it is not a JSON object"},
-      {"{\"format\": 5, \"kernels\": [{\"file\": 3}]}",
+      {"{\"format\": 6, \"kernels\": [{\"file\": 3}]}",
        "kernel 0: field 'file' cannot be 3"},
   };
   for (auto [text, message] : cases) {
