@@ -69,7 +69,9 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // rows are added: a length near 2^31 would become none. No lookup passes the
 // last page.
 // ZERO-LABEL: llvm.func @small_sweep
-// ZERO-COUNT-12: nvvm.redux.sync
+// ZERO-COUNT-4: nvvm.redux.sync
+// ZERO-COUNT-5: nvvm.shfl.sync idx
+// ZERO-COUNT-4: nvvm.redux.sync
 // ZERO: %[[GIVEN:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i32
 // ZERO: %[[BELOW:.*]] = arith.minsi %[[GIVEN]], %[[BOUND:.*]] : i32
 // ZERO: %[[CLAMPED:.*]] = arith.maxsi %[[BELOW]], %c0_i32
