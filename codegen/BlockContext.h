@@ -56,6 +56,16 @@ public:
   /// block ends.
   mlir::Value findItem(mlir::OpBuilder &b, mlir::Value x);
 
+  /// Instead of one item gives block `x` a range of tiles. Returns how many
+  /// items it has, one after another. Each then begins with `beginInRange`,
+  /// which returns where the next one's request begins; the first one's is
+  /// `rangeStart`. What sweeps, and not only copies, `leaves` the division of
+  /// the batch to the merge.
+  mlir::Value findRange(mlir::OpBuilder &b, mlir::Value x);
+  mlir::Value rangeStart() const { return range.start; }
+  mlir::Value beginInRange(mlir::OpBuilder &b, mlir::Value index,
+                           mlir::Value start, bool leaves);
+
   /// For a merge, before it waits for the sweep; reads lengths, columns and
   /// positions only. Returns i1: the launch has several requests, and the order
   /// in which parts are added is free; null if that cannot be.
@@ -92,8 +102,7 @@ public:
   mlir::Value part;
   mlir::Value parts;
   mlir::Value slot;
-  /// Tiles of the request that some row sees, or of the piece: [firstTile,
-  /// endTile).
+  /// Tiles of the item, for a sweep: [firstTile, endTile).
   mlir::Value firstTile;
   mlir::Value endTile;
   /// Keys in all, keys before the block, query tokens, first query token.
@@ -179,11 +188,13 @@ private:
   Facts factsOf(mlir::OpBuilder &b, mlir::Value request);
   void emitPositions(mlir::OpBuilder &b, Facts &facts);
   RequestTiles tilesOf(mlir::OpBuilder &b, const Facts &facts);
-  void setRequest(mlir::OpBuilder &b, const WorkItem &item);
+  mlir::Value findHead(mlir::OpBuilder &b, mlir::Value x);
+  RequestTiles setRequest(mlir::OpBuilder &b, mlir::Value wanted);
+  void setItem(mlir::OpBuilder &b, const WorkItem &found,
+               const RequestTiles &tiles);
   bool hasPieces() const;
   void findPieces(mlir::OpBuilder &b);
-  void leaveDivision(mlir::OpBuilder &b, mlir::Value isFirstHead,
-                     const WorkItem &item);
+  void leaveDivision(mlir::OpBuilder &b, const WorkItem &item);
   mlir::Value divisionAddress(mlir::OpBuilder &b, mlir::Value request);
   void emitPools(mlir::OpBuilder &b);
   mlir::Value slotIndex(mlir::OpBuilder &b, mlir::Value slot);
@@ -200,6 +211,8 @@ private:
   /// Null if every request is one item.
   attn::ItemOp item;
   std::unique_ptr<WorkItems> work;
+  WorkRange range;
+  mlir::Value isFirstHead;
   mlir::Value positions;
   /// For a merge, where among `slots` the first piece of its row is.
   mlir::Value firstPiece;

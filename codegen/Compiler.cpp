@@ -301,6 +301,8 @@ KernelInfo tokentile::describeKernel(KernelOp plan) {
     return info;
   MmaSchedule mma = readSchedule(schedule);
   info.tensorMaps = mma.wgmma;
+  if (sweepsRanges(plan))
+    info.rangesSymbol = rangesSymbol(plan);
   info.partialElementBytes = gpuPartialBytes;
   info.threads = mma.blockThreads();
   info.mergeThreads = mergeThreads(plan);

@@ -20,7 +20,6 @@
 #ifndef TOKENTILE_CODEGEN_KERNELABI_H
 #define TOKENTILE_CODEGEN_KERNELABI_H
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -103,8 +102,10 @@ struct KernelArgs {
   int32_t maxKeys;
   /// Pages in the pool (a bound for copies that need one), 0 if unknown.
   int32_t poolPages;
+  /// Slots of partial results of one kv head.
+  int64_t partials;
 };
-static_assert(sizeof(KernelArgs) == 16 * 8 + 9 * 8 + 6 * 4,
+static_assert(sizeof(KernelArgs) == 16 * 8 + 9 * 8 + 6 * 4 + 8,
               "the parameter block has no padding");
 
 /// A host kernel: executes block x of the grid.
@@ -113,12 +114,6 @@ using HostKernelFn = void (*)(const KernelArgs *args, int32_t x);
 /// Bytes of an element of partial outputs on a GPU, and rows that a block of
 /// its merge has where a launch may have several requests.
 constexpr int32_t gpuPartialBytes = 2, mergeUnitRows = 8;
-
-/// Partial results of one kv head if a batch is divided into `items` by its
-/// lengths, at most: a divided request has two at least.
-constexpr int64_t mostPartials(int64_t items, int64_t batch) {
-  return std::min(2 * (items - batch), items);
-}
 
 /// Tiles of the smallest piece of a split into pieces that grow: 256 keys, so
 /// that partial results are a fraction of the keys and values that they are of.
@@ -155,6 +150,10 @@ struct KernelInfo {
   /// `mergeSymbol`.
   std::string name;
   std::string sweepSymbol;
+  /// The sweep of batches that are divided into ranges of tiles: each block has
+  /// one after another of the requests that its range touches. Empty if there
+  /// is none.
+  std::string rangesSymbol;
   std::string mergeSymbol;
   /// "host" or a GPU such as "sm_90a".
   std::string chip;

@@ -73,8 +73,10 @@ static gpu::GPUModuleOp createModule(KernelOp plan) {
   return module;
 }
 
-static LogicalResult lower(ProgramOp program, gpu::GPUModuleOp module,
-                           EmitSweep emitSweep) {
+/// Adds the function `name` of a program; `ranges` if it sweeps ranges of
+/// tiles.
+static LogicalResult lower(ProgramOp program, StringRef name, bool ranges,
+                           gpu::GPUModuleOp module, EmitSweep emitSweep) {
   KernelOp plan = program.getPlan();
   MmaSchedule schedule = readSchedule(plan.getScheduleOrDefault());
   bool sweep = program.getRole() == ProgramRole::Sweep;
@@ -83,12 +85,13 @@ static LogicalResult lower(ProgramOp program, gpu::GPUModuleOp module,
   b.setInsertionPointToEnd(module.getBody());
   int64_t threads = sweep ? schedule.blockThreads() : mergeThreads(plan);
   LLVM::LLVMFuncOp function = declareKernel(
-      b, program.getLoc(), program.getSymName(), threads,
+      b, program.getLoc(), name, threads,
       sweep ? blocksPerSm(plan, schedule, chipOf(plan)) : mergesPerSm(plan),
       maps);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   SweepParameters parameters;
+  parameters.ranges = ranges;
   parameters.args = entry->getArgument(0);
   parameters.shared = LLVM::AddressOfOp::create(
       b, LLVM::LLVMPointerType::get(b.getContext(), 3), kSharedName);
@@ -116,7 +119,13 @@ LogicalResult tokentile::lowerPrograms(ModuleOp top, LoweringKind lowering,
     gpu::GPUModuleOp &module = modules[plan];
     if (!module)
       module = createModule(plan);
-    if (failed(lower(program, module, emitSweep)))
+    if (failed(lower(program, program.getSymName(), /*ranges=*/false, module,
+                     emitSweep)))
+      return failure();
+    bool sweeps = program.getRole() == ProgramRole::Sweep;
+    if (sweeps && sweepsRanges(plan) &&
+        failed(lower(program, rangesSymbol(plan), /*ranges=*/true, module,
+                     emitSweep)))
       return failure();
     lowered.push_back(program);
   }

@@ -23,6 +23,8 @@ struct SweepParameters {
   mlir::Value shared;
   /// Tensor maps of keys and values, for wgmma.
   mlir::Value maps[2];
+  /// Blocks have ranges of tiles instead of single items.
+  bool ranges = false;
 };
 
 using EmitSweep = llvm::function_ref<mlir::LogicalResult(

@@ -303,6 +303,16 @@ int64_t tokentile::blocksPerSm(KernelOp spec, const MmaSchedule &s,
   return needed <= consumers ? 2 : 1;
 }
 
+bool tokentile::sweepsRanges(KernelOp plan) {
+  MmaSchedule schedule = readSchedule(plan.getScheduleOrDefault());
+  return plan.getSplitOrDefault().getKind() == SplitKind::Auto &&
+         schedule.wgmma && blocksPerSm(plan, schedule, chipOf(plan)) > 1;
+}
+
+std::string tokentile::rangesSymbol(KernelOp plan) {
+  return (plan.getSymName() + "_ranges").str();
+}
+
 RoleRegisters tokentile::roleRegisters(KernelOp spec, const MmaSchedule &s,
                                        const ChipFacts &chip) {
   // Each partition holds whole warps; registers come in units of eight.

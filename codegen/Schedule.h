@@ -70,6 +70,13 @@ SharedLayout sharedLayout(attn::KernelOp spec, const MmaSchedule &schedule);
 int64_t blocksPerSm(attn::KernelOp spec, const MmaSchedule &schedule,
                     const ChipFacts &chip);
 
+/// Whether a plan has a second sweep, of batches that are divided into ranges
+/// of tiles (WorkRanges.cpp): where blocks share a multiprocessor. The others
+/// have no registers for what waits for its turn.
+bool sweepsRanges(attn::KernelOp plan);
+/// The name of its function.
+std::string rangesSymbol(attn::KernelOp plan);
+
 /// Registers of a thread that copies and of one that multiplies; the same for
 /// mma, and for blocks so small that all threads have what they can address.
 struct RoleRegisters {

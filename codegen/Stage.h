@@ -49,6 +49,7 @@ private:
   // Producers copy, consumers multiply.
   void stageRoles();
   void emitProducers(mlir::Block &block, Value keyRing, Value valueRing);
+  Value turnOf(Value tile);
   void consume(attn::LoadTileOp load, mlir::Operation *lastUse, Value buffer,
                Value ring);
 
@@ -61,7 +62,7 @@ private:
   mlir::scf::ForOp loop;
   attn::LoadTileOp loadKeys, loadValues;
   attn::LookupPagesOp lookupPages;
-  Value query, keyBuffer, valueBuffer;
+  Value query, keyBuffer, valueBuffer, turnsTaken;
 };
 
 } // namespace tokentile

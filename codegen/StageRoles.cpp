@@ -24,9 +24,10 @@ using namespace mlir;
 using namespace tokentile;
 using namespace tokentile::attn;
 
-/// The turn of tile `tile` in a loop that begins at `begin`.
-static Value turnOf(ImplicitLocOpBuilder &b, Value tile, Value begin) {
-  return arith::SubIOp::create(b, tile, begin);
+/// The turn of the rings that has tile `tile`.
+Value Stager::turnOf(Value tile) {
+  Value within = arith::SubIOp::create(b, tile, loop.getLowerBound());
+  return arith::AddIOp::create(b, turnsTaken, within);
 }
 
 void Stager::emitProducers(Block &block, Value keyRing, Value valueRing) {
@@ -38,7 +39,7 @@ void Stager::emitProducers(Block &block, Value keyRing, Value valueRing) {
   Value tile = producer.getInductionVar();
   Value pages = producer.getRegionIterArg(0);
   Value following = lookup(arith::AddIOp::create(b, tile, one));
-  Value turn = turnOf(b, tile, begin);
+  Value turn = turnOf(tile);
   AcquireOp::create(b, keyRing, turn);
   FillOp::create(b, Plane::Keys, tile, pages, keyBuffer, keyRing, turn);
   AcquireOp::create(b, valueRing, turn);
@@ -50,7 +51,7 @@ void Stager::emitProducers(Block &block, Value keyRing, Value valueRing) {
 void Stager::consume(LoadTileOp load, Operation *lastUse, Value buffer,
                      Value ring) {
   b.setInsertionPoint(load);
-  Value turn = turnOf(b, loop.getInductionVar(), loop.getLowerBound());
+  Value turn = turnOf(loop.getInductionVar());
   AwaitOp::create(b, ring, turn);
   Value slot = arith::RemUIOp::create(b, turn, constant(mma.stages));
   viewInstead(load, buffer, slot);
@@ -79,6 +80,7 @@ void Stager::stageRoles() {
   Value valueRing = AllocRingOp::create(
       b, ring, layout.rings + stages * layout::kRingSlot, mma.warps());
 
+  turnsTaken = TurnsTakenOp::create(b, b.getI32Type());
   auto roles = RolesOp::create(b);
   Block &producers = roles.getProducers().emplaceBlock();
   Block &consumers = roles.getConsumers().emplaceBlock();

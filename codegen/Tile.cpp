@@ -3,8 +3,7 @@
 // Plan to tiles. The sweep is one loop over the key tiles of a part:
 //
 //   first, last tile of a request  <- lengths, window, causality
-//   request, part of how many      <- attn.item, by the tiles of all requests
-//   first, last tile of the part
+//   first, last tile of the part   <- attn.item, by the tiles of all requests
 //   for t: K = load, S = Q K^T, mask if some row does not see all of t,
 //          (P, alpha, m, l) = softmax, V = load, O = alpha O + P V
 //   store the output, or the partial result if there are other parts
@@ -87,8 +86,6 @@ public:
   using ScalarBuilder::ScalarBuilder;
 
   ItemOp build();
-  /// The tiles of a part: [begin, end).
-  std::pair<Value, Value> tilesOfPart(ItemOp item);
 
 private:
   std::pair<Value, Value> tilesOfRequest(Block &facts);
@@ -181,17 +178,6 @@ ItemOp ItemBuilder::build() {
   return item;
 }
 
-std::pair<Value, Value> ItemBuilder::tilesOfPart(ItemOp item) {
-  Value first = item.getFirst(), last = item.getEnd();
-  if (plan.getSplitOrDefault().isSized())
-    return {first, last};
-  Value tiles = sub(last, first);
-  auto edge = [&](Value part) {
-    return add(first, div(mul(tiles, part), item.getParts()));
-  };
-  return {edge(item.getPart()), edge(add(item.getPart(), constant(1)))};
-}
-
 /// i1: every row sees every key of the tile.
 Value SweepBuilder::seenByAll(Value tile) {
   Value first = mul(tile, constant(keyTile));
@@ -250,10 +236,8 @@ SmallVector<Value> SweepBuilder::step(Value tile, Value query,
 void SweepBuilder::build() {
   int64_t rows = shape.rowsPerBlock, dim = plan.getHeads().getDim();
   SmallVector<Type> i32(5, b.getI32Type());
-  ItemBuilder items(b, plan);
-  ItemOp item = items.build();
+  ItemOp item = ItemBuilder(b, plan).build();
   request = RequestOp::create(b, i32);
-  auto [begin, end] = items.tilesOfPart(item);
 
   Value query = LoadQueryOp::create(
       b, tensor({rows, dim}, elementType(b, plan.getKeys())));
@@ -262,7 +246,8 @@ void SweepBuilder::build() {
       splat(-std::numeric_limits<float>::infinity(), stats), splat(0, stats),
       splat(0, tensor({rows, dim}, b.getF32Type()))};
 
-  auto loop = scf::ForOp::create(b, begin, end, constant(1), start);
+  auto loop =
+      scf::ForOp::create(b, item.getFirst(), item.getEnd(), constant(1), start);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());

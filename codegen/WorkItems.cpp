@@ -2,8 +2,7 @@
 
 #include "codegen/WorkItems.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "codegen/Scalars.h"
 
 using namespace mlir;
 using namespace tokentile;
@@ -20,101 +19,8 @@ static constexpr int64_t kItemCost = 1, kMergeCost = 2;
 static constexpr int64_t kQuarters = 4;
 /// Costs above are as good as this one.
 static constexpr int64_t kMostCost = (1 << 26) - 1;
-/// n / s = n * ceil(2^kShift / s) / 2^kShift for n * s < 2^kShift, so that a
-/// request has 2^15 tiles at most.
-static constexpr int64_t kShift = 31;
 /// Requests of one lane's neighbours that are looked at together.
 static constexpr int64_t kUnroll = 4;
-
-namespace {
-
-/// i32 arithmetic at an insertion point.
-struct Scalars {
-  ImplicitLocOpBuilder &b;
-
-  Value number(int64_t value) {
-    return arith::ConstantIntOp::create(b, value, 32);
-  }
-  Value add(Value l, Value r) { return arith::AddIOp::create(b, l, r); }
-  Value add(Value l, int64_t r) { return add(l, number(r)); }
-  Value sub(Value l, Value r) { return arith::SubIOp::create(b, l, r); }
-  Value mul(Value l, Value r) { return arith::MulIOp::create(b, l, r); }
-  Value mul(Value l, int64_t r) { return mul(l, number(r)); }
-  Value div(Value l, Value r) { return arith::DivUIOp::create(b, l, r); }
-  Value rem(Value l, Value r) { return arith::RemUIOp::create(b, l, r); }
-  Value divUp(Value l, Value r) { return div(add(add(l, r), -1), r); }
-  Value shiftRight(Value l, int64_t r) {
-    return arith::ShRUIOp::create(b, l, number(r));
-  }
-  Value bits(Value l, int64_t mask) {
-    return arith::AndIOp::create(b, l, number(mask));
-  }
-  Value smaller(Value l, Value r) { return arith::MinSIOp::create(b, l, r); }
-  Value larger(Value l, Value r) { return arith::MaxSIOp::create(b, l, r); }
-  Value is(Predicate predicate, Value l, Value r) {
-    return arith::CmpIOp::create(b, predicate, l, r);
-  }
-  Value both(Value l, Value r) { return arith::AndIOp::create(b, l, r); }
-  Value select(Value condition, Value yes, Value no) {
-    return arith::SelectOp::create(b, condition, yes, no);
-  }
-  /// 1 or 0.
-  Value count(Value condition) {
-    return select(condition, number(1), number(0));
-  }
-  Value ifThen(Value condition, Value value) {
-    return select(condition, value, number(0));
-  }
-
-  SmallVector<Value>
-  loop(Value end, int64_t step, ValueRange init,
-       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-    auto loop = scf::ForOp::create(b, number(0), end, number(step), init);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(
-        b, body(loop.getInductionVar(), loop.getRegionIterArgs()));
-    return loop.getResults();
-  }
-
-  SmallVector<Value> choose(Value condition,
-                            llvm::function_ref<SmallVector<Value>()> yes,
-                            llvm::function_ref<SmallVector<Value>()> no,
-                            TypeRange types) {
-    auto branch = scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
-                                    /*addElseBlock=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.thenBlock());
-    scf::YieldOp::create(b, yes());
-    b.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(b, no());
-    return branch.getResults();
-  }
-
-  /// One less than the factor that divides by `divisor`, so that it is positive
-  /// for 1 too: lanes pass it on as the largest of theirs.
-  Value reciprocal(Value divisor) {
-    return div(number((int64_t(1) << kShift) - 1), divisor);
-  }
-  /// `value` over what `reciprocal` is of, or one more if their product is
-  /// 2^kShift or more.
-  Value quotient(Value value, Value reciprocal) {
-    Type i64 = b.getI64Type();
-    Value factor = arith::ExtUIOp::create(b, i64, add(reciprocal, 1));
-    Value wide = arith::ExtUIOp::create(b, i64, value);
-    Value product = arith::MulIOp::create(b, wide, factor);
-    Value shift = arith::ConstantIntOp::create(b, kShift, 64);
-    return arith::TruncIOp::create(b, b.getI32Type(),
-                                   arith::ShRUIOp::create(b, product, shift));
-  }
-  /// Likewise, rounded up. So many parts of at most `divisor` tiles do `value`
-  /// tiles make; none make none.
-  Value ceilQuotient(Value value, Value divisor, Value reciprocal) {
-    return quotient(add(add(value, divisor), -1), reciprocal);
-  }
-};
-
-} // namespace
 
 Value LaneTeam::lane(OpBuilder &b, Location loc) const {
   return arith::ConstantIntOp::create(b, loc, 0, 32);

@@ -33,7 +33,7 @@ enum class DivisionKind { Lengths, Parts, Pieces };
 /// What a block was given. `parts` is 0 if it is nothing.
 struct WorkItem {
   mlir::Value request, part, parts, slot;
-  /// Of a piece its tiles, else null.
+  /// Its tiles, or null if they are what its part of the request says.
   mlir::Value first = nullptr, end = nullptr;
 };
 
@@ -52,6 +52,19 @@ struct RequestParts {
 /// and how far behind it, modulo `slots`, the first of the row is.
 struct RowPieces {
   mlir::Value count, slot, first;
+};
+
+/// Tiles [low, high) of the row in which those of all requests stand, `total`
+/// of them: what block `number` of a head has (WorkRanges.cpp). They are of
+/// `count` requests from `request` on, whose tiles begin at `start`.
+struct WorkRange {
+  mlir::Value number, request, count, start, low, high, total;
+};
+
+/// An item of a range, and where the next request begins.
+struct RangedItem {
+  WorkItem item;
+  mlir::Value next;
 };
 
 class WorkItems {
@@ -76,6 +89,12 @@ public:
   DivisionKind getKind() const { return kind; }
   /// The item of number `x` of a kv head.
   WorkItem find(Builder &b, mlir::Value x);
+
+  /// Instead of one item: the range of block `x` of a head.
+  WorkRange findRange(Builder &b, mlir::Value x);
+  /// The item of `request` in a range, which begins at `start` and has `tiles`.
+  RangedItem inRange(Builder &b, const WorkRange &range, mlir::Value request,
+                     mlir::Value start, const RequestTiles &tiles);
 
   /// For a merge, before it waits for the sweep: finds out what lengths say.
   /// Returns i1: the launch has several requests, and the order in which their
@@ -123,6 +142,7 @@ private:
                           const Device &device);
   WorkItem search(Builder &b, const Division &division, mlir::Value first,
                   mlir::Value wanted);
+  mlir::Value ownerOf(Builder &b, const WorkRange &range, mlir::Value place);
   WorkItem findPart(Builder &b, mlir::Value x);
   WorkItem findPiece(Builder &b, mlir::Value x);
   mlir::Value firstSlot(Builder &b, mlir::Value request, mlir::Value size);

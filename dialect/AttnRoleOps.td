@@ -53,6 +53,23 @@ def Attn_RolesOp : Attn_ProgramPart<"roles", [
   }];
 }
 
+def Attn_TurnsTakenOp : Attn_ProgramPart<"turns_taken", []> {
+  let summary = "the turns that earlier items of this block have taken";
+  let description = [{
+    A block may run the program for one item after another. The rings go on where
+    the item before has left them: turn `t` of an item is turn
+    `turns_taken + t` of each ring. 0 for the first item.
+
+    Example:
+
+    ```mlir
+    %before = attn.turns_taken : i32
+    ```
+  }];
+  let results = (outs I32:$turns);
+  let assemblyFormat = "attr-dict `:` type($turns)";
+}
+
 // C78
 class Attn_RingPart<string mnemonic, string role>
     : Attn_ProgramPart<mnemonic, [

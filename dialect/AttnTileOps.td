@@ -96,19 +96,19 @@ def Attn_ItemOp : Attn_ProgramPart<"item", [SingleBlock, IsolatedFromAbove]> {
     from that all blocks conclude, each by itself, into how many parts a request
     is divided and who has which.
 
-    If `attn.yield_tiles` says how many parts, or nothing, `part` counts from 0
-    to `parts - 1`; the request has tiles `first` to `end`, and which of them the
-    part has is the program's own arithmetic. Of a request with several parts,
-    part `p` leaves its partial result at workspace slot `slot`, which is `p`
-    behind that of part 0; with one part it leaves none, and `slot` is
-    `-1 - request`. Where nothing is said, parts follow from the lengths of all
-    requests: at most one a tile, at least one, and one if dividing does not pay.
+    In a sweep `first` to `end` are the tiles of the part that some row sees. If
+    `attn.yield_tiles` says how many parts, or nothing, `part` counts from 0 to
+    `parts - 1`. Of a request with several parts, part `p` leaves its partial
+    result at workspace slot `slot`, which is `p` behind that of part 0; with one
+    part it leaves none, and `slot` is `-1 - request`. With a number of parts,
+    part `p` of `n` begins `tiles * p / n` tiles behind the request's first.
+    Where nothing is said, parts follow from the lengths of all requests: at most
+    one a tile, at least one, and one if dividing does not pay.
 
-    If it says a size, `part` is the number of a piece, counted from key 0, and
-    `first` to `end` are the tiles of it that some row sees. Its partial result
-    is left at `slot` even if it is the only one. Evaluated for the oldest row
-    alone the region may yield another size than for all rows; then pieces of
-    both sizes are swept, for the rows that have them.
+    If it says a size, `part` is the number of a piece, counted from key 0. Its
+    partial result is left at `slot` even if it is the only one. Evaluated for
+    the oldest row alone the region may yield another size than for all rows;
+    then pieces of both sizes are swept, for the rows that have them.
 
     In a merge `part` is 0. A program without this operation runs once for each
     request.

@@ -117,9 +117,9 @@ Status launchFunction(const Driver &driver, CUfunction function, Extent grid,
 class CudaKernel final : public Kernel {
 public:
   CudaKernel(CudaDevice &owner, const KernelInfo &info, CudaModule module,
-             CUfunction sweep, CUfunction merge)
+             CUfunction sweep, CUfunction ranges, CUfunction merge)
       : Kernel(owner, info), owner(owner), module(std::move(module)),
-        sweep(sweep), merge(merge) {}
+        sweep(sweep), ranges(ranges), merge(merge) {}
 
 private:
   Status enqueue(const Plan &plan, const KernelArgs &args,
@@ -138,8 +138,9 @@ private:
     // has parameters.
     void *params[] = {const_cast<KernelArgs *>(&args), &maps[0], &maps[1]};
     if (Status status = launchFunction(
-            owner.driver(), sweep, plan.sweepGrid, {info().threads, 1, 1},
-            info().sharedBytes, handle, params, LaunchMode::Plain);
+            owner.driver(), plan.work.ranges ? ranges : sweep, plan.sweepGrid,
+            {info().threads, 1, 1}, info().sharedBytes, handle, params,
+            LaunchMode::Plain);
         !status.ok() || !merge)
       return status;
     // From sm_90 on the merge contains griddepcontrol.wait.
@@ -152,8 +153,7 @@ private:
 
   CudaDevice &owner;
   CudaModule module;
-  CUfunction sweep;
-  CUfunction merge;
+  CUfunction sweep, ranges, merge;
 };
 
 class CudaRawKernel final : public RawKernel {
@@ -193,21 +193,29 @@ CudaDevice::load(const CompiledKernel &compiled) {
   StatusOr<CUfunction> sweep = module->function(info.sweepSymbol);
   if (!sweep.ok())
     return sweep.status();
+  StatusOr<CUfunction> ranges = static_cast<CUfunction>(nullptr);
+  if (!info.rangesSymbol.empty())
+    ranges = module->function(info.rangesSymbol);
+  if (!ranges.ok())
+    return ranges.status();
   StatusOr<CUfunction> merge = static_cast<CUfunction>(nullptr);
   if (maySplit(info))
     merge = module->function(info.mergeSymbol);
   if (!merge.ok())
     return merge.status();
-  if (Status status = setDynamicShared(cudaDriver, *sweep, info.sharedBytes);
-      !status.ok())
-    return status;
+  for (CUfunction function : {*sweep, *ranges})
+    if (function)
+      if (Status status =
+              setDynamicShared(cudaDriver, function, info.sharedBytes);
+          !status.ok())
+        return status;
   if (*merge)
     if (Status status = setDynamicShared(cudaDriver, *merge,
                                          deviceFacts.sharedBytesPerBlock);
         !status.ok())
       return status;
   return std::unique_ptr<Kernel>(std::make_unique<CudaKernel>(
-      *this, info, *std::move(module), *sweep, *merge));
+      *this, info, *std::move(module), *sweep, *ranges, *merge));
 }
 
 StatusOr<std::unique_ptr<RawKernel>>

@@ -37,6 +37,8 @@ constexpr int64_t leastMeanBytes = 512 * 1024;
 constexpr int64_t mostRounds = 2;
 constexpr int64_t sharedMeanBytes = 2048 * 1024;
 constexpr int64_t mostSharedRounds = 4;
+/// Tiles of a block, on average, from which on a batch is divided into ranges.
+constexpr int64_t leastRangeTiles = 16;
 
 /// Four floats are the statistics of a partial row.
 constexpr int64_t partialStatsBytes = 4 * sizeof(float);
@@ -148,8 +150,25 @@ countItems(const KernelInfo &info, const Bounds &bounds, int64_t slots) {
   if (info.blocksPerSm > 1)
     more = std::max(more, std::min(bytes * batch / sharedMeanBytes,
                                    mostSharedRounds * atOnce));
-  // So many parts more than requests.
-  return {batch + more, mostPartials(batch + more, batch)};
+  // So many parts more than requests; a divided request has two at least.
+  return {batch + more, std::min(2 * more, batch + more)};
+}
+
+/// Blocks of one kv head that share the tiles of a batch evenly, one for each
+/// place on the device; 0 if the kernel cannot, or if requests are better
+/// divided one by one: where blocks would have few tiles, and where requests of
+/// one length, which a window makes of longer ones, have a place each.
+static int64_t countRanges(const KernelInfo &info, const Bounds &bounds,
+                           int64_t multiprocessors) {
+  if (info.rangesSymbol.empty() || bounds.batch == 1)
+    return 0;
+  int64_t batch = bounds.batch, tiles = mostTiles(info, bounds);
+  int64_t blocks = multiprocessors * info.blocksPerSm /
+                   (int64_t(info.kvHeads) * info.rowBlocks);
+  bool fits = tiles <= maxTilesInAll / batch;
+  bool areWhole = info.window > 0 && batch <= blocks && 8 * batch >= 7 * blocks;
+  return fits && !areWhole && tiles * batch >= leastRangeTiles * blocks ? blocks
+                                                                        : 0;
 }
 
 /// Growing pieces of one size that a launch has of a request, at most. Where
@@ -176,6 +195,13 @@ WorkPlan tokentile::planWork(const KernelInfo &info, const Bounds &bounds,
   if (info.splitPolicy == SplitPolicy::Pieces)
     work.slots = int32_t(countPieces(info, bounds));
   auto [items, partials] = countItems(info, bounds, work.slots);
+  if (int64_t blocks = countRanges(info, bounds, work.slots);
+      blocks > 0 && partials > 0) {
+    // A block and the requests of its range have consecutive slots.
+    items = blocks;
+    partials = blocks + bounds.batch;
+    work.ranges = true;
+  }
   work.items = int32_t(std::min(items, maxGrid));
   work.partials = partials;
   if (work.merges()) {

@@ -75,6 +75,8 @@ struct WorkPlan {
   int32_t slots = 1;
   /// Partial results of one kv head, at most; 0 if there is nothing to merge.
   int64_t partials = 0;
+  /// A batch is divided into ranges of tiles, one for each item.
+  bool ranges = false;
   /// Blocks of the merge kernel, 0 without one.
   int32_t mergeBlocks = 0;
 

@@ -162,6 +162,7 @@ StatusOr<KernelArgs> makeKernelArgs(const Plan &plan, const LaunchArgs &args) {
   out.mergeBlocks = plan.work.mergeBlocks;
   out.maxKeys = plan.bounds.keys;
   out.poolPages = args.poolPages;
+  out.partials = plan.work.partials;
 
   if (Status status = setRowStrides(plan, args, info.queryHeadMajor, "query",
                                     out.queryTokenStride, out.queryHeadStride);

@@ -43,6 +43,7 @@ template <typename Info, typename Visit>
 void visitFields(Info &info, Visit visit) {
   visit("name", info.name);
   visit("sweepSymbol", info.sweepSymbol);
+  visit("rangesSymbol", info.rangesSymbol);
   visit("mergeSymbol", info.mergeSymbol);
   visit("chip", info.chip);
   visit("spec", info.spec);

@@ -47,7 +47,7 @@ enum class Opcode : uint8_t {
   Barrier,
   WarpSync, // c = member mask
   GridWait,
-  Special,  // imm = SpecialRegister
+  Special, // imm = SpecialRegister
   // Integers of `width` bits.
   AddI,
   SubI,

@@ -43,7 +43,7 @@ LogicalResult MmaEmitter::emit() {
                                          /*globalSpace=*/1);
   thread = NVVM::ThreadIdXOp::create(b, i32);
   emitPrefetch();
-  Value busy = block->findItem(b, NVVM::BlockIdXOp::create(b, i32));
+  Value busy = findWork(NVVM::BlockIdXOp::create(b, i32));
   LogicalResult result = success();
   // Blocks of the merge take their places as soon as ours leave them, and wait
   // for the rest. A launch of them asks for so much shared memory that those
@@ -54,6 +54,8 @@ LogicalResult MmaEmitter::emit() {
   b.when(busy, [&] { result = emitItem(); });
   return result;
 }
+
+Value MmaEmitter::findWork(Value x) { return block->findItem(b, x); }
 
 Value MmaEmitter::helper() {
   return b.add(thread, layout::kWarp - mma.blockThreads());
@@ -112,6 +114,8 @@ void MmaEmitter::beginThread() {
 }
 
 void MmaEmitter::beginRows() {
+  row.clear();
+  position.clear();
   // accumulator(lane, 0) and accumulator(lane, 2) of each row tile.
   Value firstRow = b.mul(rowWarp, mma.rowTiles * layout::kRows);
   for (int64_t i = 0; i < laneRows(); ++i) {

@@ -42,6 +42,8 @@ protected:
   Value helper();
   void prefetchTable(Value lane);
   /// Emits the program for the item that the block has found.
+  /// Gives block `x` its work. Returns i1: there is some.
+  virtual Value findWork(Value x);
   virtual mlir::LogicalResult emitItem();
   /// Where the threads that multiply meet.
   virtual void meet() { b.barrier(); }

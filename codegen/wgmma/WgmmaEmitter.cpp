@@ -14,7 +14,7 @@ static constexpr int64_t kConsumersMeet = 1;
 WgmmaEmitter::WgmmaEmitter(Lane &b, ProgramOp program,
                            const SweepParameters &parameters)
     : MmaEmitter(b, program, parameters.args, parameters.shared),
-      maps{parameters.maps[0], parameters.maps[1]} {}
+      maps{parameters.maps[0], parameters.maps[1]}, ranges(parameters.ranges) {}
 
 void WgmmaEmitter::emitPrefetch() {
   MmaEmitter::emitPrefetch();
@@ -35,13 +35,62 @@ LogicalResult WgmmaEmitter::emitItem() {
       NVVM::ShflOp::create(b, b.getI32Type(), b.i32(-1), warp, b.i32(0),
                            b.i32(31), NVVM::ShflKind::idx, UnitAttr());
   warpgroup = b.div(first, 4);
-  return emitBlock(program.getBody().front());
+  for (Operation &op : program.getBody().front())
+    if (isa<AllocSharedOp, AllocRingOp, RolesOp>(op) && failed(emitOp(op)))
+      return failure();
+  return success();
+}
+
+/// What a role does for one item; first what stands before the roles, for the
+/// facts of an item are its own.
+LogicalResult WgmmaEmitter::emitRole(RolesOp roles, Block &role) {
+  for (Operation &op : program.getBody().front())
+    if (!isa<AllocSharedOp, AllocRingOp, RolesOp>(op) && failed(emitOp(op)))
+      return failure();
+  bool consumes = &role == &roles.getConsumers().front();
+  if (consumes)
+    beginRows();
+  return emitBlock(role);
+}
+
+/// All items of a role, one after another. Producers go on to the next while
+/// consumers still have tiles of the one before.
+LogicalResult WgmmaEmitter::emitItems(RolesOp roles, Block &role) {
+  turnsTaken = b.i32(0);
+  if (!ranges)
+    return emitRole(roles, role);
+  bool consumes = &role == &roles.getConsumers().front();
+  LogicalResult result = success();
+  b.loop(b.i32(0), items, b.i32(1), {block->rangeStart(), turnsTaken},
+         [&](Value index, ValueRange carried) -> Registers {
+           Value next = block->beginInRange(b, index, carried[0], consumes);
+           turnsTaken = carried[1];
+           // The query of the item before has been read.
+           if (consumes)
+             meet();
+           result = emitRole(roles, role);
+           Value tiles =
+               arith::SubIOp::create(b, block->endTile, block->firstTile);
+           return {next, b.add(carried[1], b.larger(tiles, b.i32(0)))};
+         });
+  return result;
+}
+
+Value WgmmaEmitter::findWork(Value x) {
+  if (!ranges)
+    return MmaEmitter::findWork(x);
+  items = block->findRange(b, x);
+  return b.is(Lane::Predicate::sgt, items, b.i32(0));
 }
 
 LogicalResult WgmmaEmitter::emitOp(Operation &op) {
   b.setLoc(op.getLoc());
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](RolesOp roles) { return emitRoles(roles); })
+      .Case([&](TurnsTakenOp taken) {
+        map[taken.getTurns()] = {turnsTaken};
+        return success();
+      })
       .Case([&](AllocRingOp ring) { return emitRing(ring), success(); })
       .Case([&](AcquireOp acquire) { return emitAcquire(acquire), success(); })
       .Case([&](FillOp fill) { return emitFill(fill), success(); })
@@ -80,16 +129,15 @@ LogicalResult WgmmaEmitter::emitRoles(RolesOp op) {
         if (moves)
           NVVM::SetMaxRegisterOp::create(b, registers.producers,
                                          Action::decrease);
-        result = emitBlock(op.getProducers().front());
+        result = emitItems(op, op.getProducers().front());
         return Registers();
       },
       [&] {
         if (moves)
           NVVM::SetMaxRegisterOp::create(b, registers.consumers,
                                          Action::increase);
-        beginRows();
         if (succeeded(result))
-          result = emitBlock(op.getConsumers().front());
+          result = emitItems(op, op.getConsumers().front());
         return Registers();
       });
   return result;

@@ -26,10 +26,13 @@ public:
 
 private:
   void emitPrefetch() override;
+  Value findWork(Value x) override;
   mlir::LogicalResult emitItem() override;
   mlir::LogicalResult emitOp(mlir::Operation &op) override;
   void meet() override;
   mlir::LogicalResult emitRoles(attn::RolesOp op);
+  mlir::LogicalResult emitItems(attn::RolesOp roles, mlir::Block &role);
+  mlir::LogicalResult emitRole(attn::RolesOp roles, mlir::Block &role);
   void emit(attn::BarrierOp op) override;
   // WgmmaCopies.cpp
   Value copyTarget(Value base, layout::CopyShape shape, int64_t j) override;
@@ -93,6 +96,11 @@ private:
   void meetAt(int64_t barrier, int64_t threads);
 
   Value maps[2];
+  /// A block has a range of tiles, of so many items.
+  bool ranges;
+  Value items;
+  /// attn.turns_taken.
+  Value turnsTaken;
   Value warpgroup;
 };
 

@@ -114,6 +114,10 @@ void Interpreter::runItem(ItemOp item) {
     parts = llvm::divideCeil(end, size) - first / size;
     first = std::max(first, piece * size);
     end = std::min(end, (piece + 1) * size);
+  } else {
+    int64_t tiles = end - first;
+    end = first + tiles * (part + 1) / parts;
+    first += tiles * part / parts;
   }
   set(item.getFirst(), first);
   set(item.getEnd(), end);

@@ -15,13 +15,15 @@ attn.kernel @wide heads<32 over 4, dim 256> tokens<16>
 // CHECK-NEXT: %[[VALUES:.*]] = attn.alloc_shared at 131072 : <2 of
 // CHECK-NEXT: %[[FULLK:.*]] = attn.alloc_ring at 196608 readers 8 : <2>
 // CHECK-NEXT: %[[FULLV:.*]] = attn.alloc_ring at 196640 readers 8 : <2>
+// CHECK-NEXT: %[[BEFORE:.*]] = attn.turns_taken : i32
 // CHECK-NEXT: attn.roles producers {
 // CHECK-NEXT: %[[P0:.*]] = attn.lookup_pages %[[BEGIN:.*]] : tensor<2xi32>
 // CHECK-NEXT: scf.for %[[T:.*]] = %[[BEGIN]] to %[[END:[^ ]*]] step %c1_i32 iter_args(%[[P:.*]] = %[[P0]])
 // The next tile's pages are on their way before this tile's copies begin.
 // CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[T]], %c1_i32
 // CHECK-NEXT: %[[P1:.*]] = attn.lookup_pages %[[NEXT]]
-// CHECK-NEXT: %[[TURN:.*]] = arith.subi %[[T]], %[[BEGIN]]
+// CHECK-NEXT: %[[WITHIN:.*]] = arith.subi %[[T]], %[[BEGIN]]
+// CHECK-NEXT: %[[TURN:.*]] = arith.addi %[[BEFORE]], %[[WITHIN]]
 // CHECK-NEXT: attn.acquire %[[FULLK]][%[[TURN]]]
 // CHECK-NEXT: attn.fill plane<keys> of %[[T]] through %[[P]] to %[[KEYS]] by %[[FULLK]][%[[TURN]]]
 // CHECK-NEXT: attn.acquire %[[FULLV]][%[[TURN]]]
@@ -35,7 +37,8 @@ attn.kernel @wide heads<32 over 4, dim 256> tokens<16>
 // CHECK-NEXT: attn.barrier
 // CHECK-NEXT: %[[Q:.*]] = attn.view %[[QUERY]][%c0_i32]
 // CHECK: scf.for %[[T:[a-z0-9]+]] = %[[BEGIN]] to %[[END]]
-// CHECK-NEXT: %[[TURN:.*]] = arith.subi %[[T]], %[[BEGIN]]
+// CHECK-NEXT: %[[WITHIN:.*]] = arith.subi %[[T]], %[[BEGIN]]
+// CHECK-NEXT: %[[TURN:.*]] = arith.addi %[[BEFORE]], %[[WITHIN]]
 // CHECK-NEXT: attn.await %[[FULLK]][%[[TURN]]]
 // CHECK-NEXT: %[[SLOT:.*]] = arith.remui %[[TURN]], %c2_i32
 // CHECK-NEXT: %[[K:.*]] = attn.view %[[KEYS]][%[[SLOT]]]

@@ -21,7 +21,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // CHECK: gpu.module @small_module [#nvvm.target<{{.*}}chip = "sm_90a", features = "+ptx80">]
 // CHECK: llvm.mlir.global external @tokentile_shared() {addr_space = 3 : i32, alignment = 1024 : i64}
 // CHECK-LABEL: llvm.func @small_sweep
-// CHECK-SAME: llvm.byval = !llvm.array<224 x i8>, nvvm.grid_constant
+// CHECK-SAME: llvm.byval = !llvm.array<232 x i8>, nvvm.grid_constant
 // CHECK-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 32>
 
 // Four steps of depth, for each two pairs of eight keys, then two steps of 16

@@ -3,48 +3,32 @@
 //
 // RUN: ninfer-opt %s -attn-tile -cse -canonicalize | FileCheck %s
 
-// By default the lengths of all requests decide. Parts are even: part i of n
-// has tiles first + tiles * i / n to first + tiles * (i + 1) / n.
+// By default the lengths of all requests decide. An item has the tiles of its
+// part.
 attn.kernel @split_auto heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<auto>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_auto_sweep
-// CHECK: %{{.*}}, %[[I:.*]], %[[N:.*]], %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
 // CHECK: %[[LOW:.*]] = arith.divui %{{.*}}, %c32_i32
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[LOW]], %{{.*}}
 // CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]]{{$}}
-// CHECK: %[[TILES:.*]] = arith.subi %[[END]], %[[FIRST]]
-// CHECK: %[[BELOW:.*]] = arith.muli %[[TILES]], %[[I]]
-// CHECK: %[[SKIPPED:.*]] = arith.divui %[[BELOW]], %[[N]]
-// CHECK: %[[FROM:.*]] = arith.addi %[[FIRST]], %[[SKIPPED]]
-// CHECK: %[[J:.*]] = arith.addi %[[I]], %c1_i32
-// CHECK: %[[UPTO:.*]] = arith.muli %[[TILES]], %[[J]]
-// CHECK: %[[DONE:.*]] = arith.divui %[[UPTO]], %[[N]]
-// CHECK: %[[TO:.*]] = arith.addi %[[FIRST]], %[[DONE]]
-// CHECK: scf.for %{{.*}} = %[[FROM]] to %[[TO]] step %c1_i32
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c1_i32
 
 attn.kernel @split_count heads<4 over 2, dim 64> tokens<2>
     sees<prefix left within 100, suffix causal> keys<bf16> values<bf16>
     paging<page_major page 16> split<count of 3>
     schedule<mma chip "sm_80" key_tile 32 row_warps 1 row_tiles 1 key_warps 1 stages 2>
 // CHECK-LABEL: attn.program @split_count_sweep
-// CHECK: %{{.*}}, %[[I:.*]], %[[N:.*]], %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = attn.item {
 // CHECK: %[[LOW:.*]] = arith.divui %{{.*}}, %c32_i32
 // CHECK: %[[HIGH:.*]] = arith.maxsi %[[LOW]], %{{.*}}
 // CHECK: %[[ALL:.*]] = arith.subi %[[HIGH]], %[[LOW]]
 // CHECK: %[[FEW:.*]] = arith.minsi %[[ALL]], %c3_i32
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[FEW]], %c1_i32
 // CHECK: attn.yield_tiles %[[LOW]] to %[[HIGH]] in %[[SOME]]{{$}}
-// CHECK: %[[TILES:.*]] = arith.subi %[[END]], %[[FIRST]]
-// CHECK: %[[BELOW:.*]] = arith.muli %[[TILES]], %[[I]]
-// CHECK: %[[SKIPPED:.*]] = arith.divui %[[BELOW]], %[[N]]
-// CHECK: %[[FROM:.*]] = arith.addi %[[FIRST]], %[[SKIPPED]]
-// CHECK: %[[J:.*]] = arith.addi %[[I]], %c1_i32
-// CHECK: %[[UPTO:.*]] = arith.muli %[[TILES]], %[[J]]
-// CHECK: %[[DONE:.*]] = arith.divui %[[UPTO]], %[[N]]
-// CHECK: %[[TO:.*]] = arith.addi %[[FIRST]], %[[DONE]]
-// CHECK: scf.for %{{.*}} = %[[FROM]] to %[[TO]] step %c1_i32
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c1_i32
 
 // Pieces of 96 keys, three tiles, are counted from key 0; a block has the tiles
 // of its piece. All leave partial results.

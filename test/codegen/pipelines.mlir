@@ -23,7 +23,7 @@ attn.kernel @k heads<32 over 8, dim 128> tokens<4>
 // PTX: .target sm_120a
 // PTX: .extern .shared .align 1024 .b8 tokentile_shared[]
 // PTX: .entry k_sweep(
-// PTX: .param .align 8 .b8 k_sweep_param_0[224]
+// PTX: .param .align 8 .b8 k_sweep_param_0[232]
 // PTX-NOT: .local
 // PTX: cp.async.cg.shared.global
 // PTX: cp.async.commit_group

@@ -16,6 +16,8 @@ attn.program @k_sweep role<sweep> of @k {
   %keys = attn.alloc_shared at 1024 : !attn.buffer<2 of !keys>
   // CHECK: %[[RING:.*]] = attn.alloc_ring at 40 readers 4 : <2>
   %ring = attn.alloc_ring at 40 readers 4 : !attn.ring<2>
+  // CHECK: attn.turns_taken : i32
+  %before = attn.turns_taken : i32
   // CHECK: attn.roles producers {
   attn.roles producers {
     %pages = attn.lookup_pages %t : tensor<1xi32>

@@ -96,8 +96,8 @@ class ProveKernels(unittest.TestCase):
             r"holds   random +9 passed, 0 failed, 3 refused in 3 processes",
             r"holds   auto +12 passed, 0 failed, 4 refused in 4 ",
             r"holds   mma +12 passed",
-            r"holds   replay +30 replays, each checked, in 3 processes",
-            r"17 processes, 5 groups: 5 hold, 0 failed, 0 skipped; proved",
+            r"holds   replay +60 replays, each checked, in 6 processes",
+            r"20 processes, 5 groups: 5 hold, 0 failed, 0 skipped; proved",
         ):
             self.assertRegex(text, line)
 

@@ -171,6 +171,7 @@ KernelArgs Problem::args() {
   a.batch = spec.contexts.size();
   a.items = a.batch * spec.parts;
   a.slots = spec.parts;
+  a.partials = int64_t(a.batch) * spec.parts;
   // Not a divisor of the rows.
   a.mergeBlocks = spec.parts > 1 ? 7 : 0;
   a.maxKeys = 1 << 20;

@@ -64,16 +64,11 @@ attn.program @k_sweep role<sweep> of @k {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %keys = arith.constant $K : i32
-  %tiles = arith.subi %stopTile, %firstTile : i32
-  %share = arith.ceildivsi %tiles, %parts : i32
-  %from = arith.muli %part, %share : i32
-  %stop = arith.addi %from, %share : i32
-  %to = arith.minsi %stop, %tiles : i32
   %q = attn.load_query : tensor<$Rx$Dx$Q>
   %m0 = arith.constant dense<0xFF800000> : tensor<$Rxf32>
   %l0 = arith.constant dense<0.0> : tensor<$Rxf32>
   %o0 = arith.constant dense<0.0> : tensor<$Rx$Dxf32>
-  %m, %l, %o = scf.for %t = %from to %to step %c1
+  %m, %l, %o = scf.for %t = %firstTile to %stopTile step %c1
       iter_args(%mi = %m0, %li = %l0, %oi = %o0)
       -> (tensor<$Rxf32>, tensor<$Rxf32>, tensor<$Rx$Dxf32>) : i32 {
     %p = attn.lookup_pages %t : tensor<$Pxi32>

@@ -80,6 +80,7 @@ public:
     args.items = work.items;
     args.slots = work.slots;
     args.mergeBlocks = work.mergeBlocks;
+    args.partials = work.partials;
     const KernelInfo &info = kernel.info;
     Workspace workspace = workspaceOf(info, work, args.batch);
     // All ones are NaN.

@@ -106,6 +106,7 @@ llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {
   outcome.items = args.items = work.items;
   args.slots = work.slots;
   args.mergeBlocks = work.mergeBlocks;
+  args.partials = work.partials;
   Workspace workspace = workspaceOf(info, work, args.batch);
   std::vector<uint8_t> memory(workspace.bytes + 63);
   auto *aligned = reinterpret_cast<uint8_t *>(

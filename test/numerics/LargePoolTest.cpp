@@ -155,6 +155,7 @@ TEST_P(OffsetsPast32Bits, OnTheHost) {
   args.items = work.items;
   args.slots = work.slots;
   args.mergeBlocks = work.mergeBlocks;
+  args.partials = work.partials;
   Workspace workspace = workspaceOf(kernel->info, work, args.batch);
   std::vector<char> memory(workspace.bytes);
   workspace.place(memory.data(), args);

@@ -138,11 +138,30 @@ StatusOr<Runner> Runner::create(Device &device) {
 }
 
 StatusOr<Outcome> Runner::run(const Kernel &kernel, Problem &problem) {
-  StatusOr<Plan> planned = plan(
-      kernel, {problem.getCase().batch, std::max(1, problem.getMaxKeys())});
+  Bounds bounds{problem.getCase().batch, std::max(1, problem.getMaxKeys())};
+  StatusOr<Plan> planned = plan(kernel, bounds);
   if (!planned.ok())
     return planned.status();
-  StatusOr<Buffer> workspace = device->allocate(planned->workspace.bytes);
+  StatusOr<Outcome> outcome = run(*planned, problem);
+  if (!outcome.ok() || !outcome->comparison.ok || planned->work.ranges)
+    return outcome;
+  // A plan of longer requests divides a batch into ranges.
+  constexpr int32_t longKeys = 1 << 18;
+  StatusOr<Plan> longer = plan(kernel, {bounds.batch, longKeys});
+  if (!longer.ok() || !longer->work.ranges)
+    return outcome;
+  longer->bounds = bounds;
+  StatusOr<Outcome> ranges = run(*longer, problem);
+  if (!ranges.ok())
+    return ranges;
+  if (!ranges->comparison.ok)
+    ranges->comparison.message += " (in ranges of tiles)";
+  outcome->comparison = ranges->comparison;
+  return outcome;
+}
+
+StatusOr<Outcome> Runner::run(const Plan &planned, Problem &problem) {
+  StatusOr<Buffer> workspace = device->allocate(planned.workspace.bytes);
   if (!workspace.ok())
     return workspace.status();
   DeviceTensors tensors(*device, problem);
@@ -152,10 +171,10 @@ StatusOr<Outcome> Runner::run(const Kernel &kernel, Problem &problem) {
       problem.getArgs([&](const HostTensor &t) { return tensors.place(t); }),
       problem.getTokens());
   args.workspace = workspace->data();
-  args.workspaceBytes = planned->workspace.bytes;
+  args.workspaceBytes = planned.workspace.bytes;
 
   Outcome outcome;
-  outcome.items = planned->work.items;
+  outcome.items = planned.work.items;
   std::unique_ptr<Graph> graph;
   std::vector<uint8_t> first;
   for (int round = 0; round < 3; ++round) {
@@ -167,12 +186,12 @@ StatusOr<Outcome> Runner::run(const Kernel &kernel, Problem &problem) {
           !status.ok())
         return status;
     if (round == 0) {
-      if (Status status = launch(*planned, args, *stream); !status.ok())
+      if (Status status = launch(planned, args, *stream); !status.ok())
         return status;
       if (Status status = stream->synchronize(); !status.ok())
         return status;
       StatusOr<std::unique_ptr<Graph>> recorded =
-          record(*planned, args, *stream);
+          record(planned, args, *stream);
       if (!recorded.ok())
         return recorded.status();
       graph = *std::move(recorded);

@@ -25,11 +25,14 @@ public:
   /// Runs `kernel` on the tensors of `problem`: launched directly, then twice
   /// as a recorded graph, each time over freshly poisoned outputs and
   /// workspace. The three results must agree bit by bit, and the numerics rule
-  /// judges them. The outputs stay in the problem's tensors. A status that is
+  /// judges them. If the kernel can divide the batch into ranges of tiles, all
+  /// of that again. The outputs stay in the problem's tensors. A status that is
   /// not ok says that the device or the launch failed.
   StatusOr<Outcome> run(const Kernel &kernel, Problem &problem);
 
 private:
+  StatusOr<Outcome> run(const Plan &planned, Problem &problem);
+
   Runner(Device &device, std::unique_ptr<Stream> stream)
       : device(&device), stream(std::move(stream)) {}
 

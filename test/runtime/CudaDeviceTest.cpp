@@ -18,7 +18,7 @@ namespace {
 // at output (byte 8).
 const char *pairSweep = R"(
 .address_size 64
-.visible .entry pair_sweep(.param .align 8 .b8 args[224]) {
+.visible .entry pair_sweep(.param .align 8 .b8 args[232]) {
   .reg .b64 %p<3>;
   .reg .b32 %x;
   ld.param.b64 %p0, [args+96];
@@ -28,7 +28,7 @@ const char *pairSweep = R"(
   st.global.b32 [%p2], %x;
   ret;
 }
-.visible .entry pair_merge(.param .align 8 .b8 args[224]) {
+.visible .entry pair_merge(.param .align 8 .b8 args[232]) {
   .reg .b64 %p<4>;
   .reg .b32 %n<3>;
 )";
@@ -46,7 +46,7 @@ const char *pairMerge = R"(
 )";
 static_assert(offsetof(KernelArgs, partialOutput) == 96 &&
               offsetof(KernelArgs, output) == 8 &&
-              offsetof(KernelArgs, items) == 204 && sizeof(KernelArgs) == 224);
+              offsetof(KernelArgs, items) == 204 && sizeof(KernelArgs) == 232);
 
 /// The pair for a device: with the overlapped merge where there is one.
 CompiledKernel pairKernel(const DeviceFacts &facts) {
