@@ -156,6 +156,9 @@ bool Decoder::decodeBarrier(Operation *op) {
       emit(Opcode::GridWait, op);
     return true;
   }
+  // An empty one keeps the compiler from moving accesses of memory.
+  if (auto code = dyn_cast<LLVM::InlineAsmOp>(op))
+    return code.getAsmString().empty();
   return isa<NVVM::PrefetchOp>(op);
 }
 

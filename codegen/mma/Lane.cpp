@@ -139,6 +139,16 @@ Value Lane::any(Value condition) {
   return NVVM::VoteSyncOp::create(*this, getI1Type(), i32(kAllLanes), condition,
                                   NVVM::VoteSyncKind::any);
 }
+void Lane::waitForGrid() {
+  NVVM::GriddepcontrolOp::create(*this, NVVM::GridDepActionKind::wait);
+  // LLVM takes the wait for an operation that has nothing to do with memory.
+  LLVM::InlineAsmOp::create(*this, TypeRange(), ValueRange(), "", "~{memory}",
+                            /*has_side_effects=*/true,
+                            /*is_align_stack=*/false,
+                            LLVM::tailcallkind::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
 void Lane::barrier() { NVVM::BarrierOp::create(*this); }
 
 //===----------------------------------------------------------------------===//

@@ -78,6 +78,8 @@ public:
   /// i1: true in some lane of the warp.
   Value any(Value condition);
   void barrier();
+  /// Waits for the launch that this one depends on.
+  void waitForGrid();
 
   //===--- Memory
   //----------------------------------------------------------===//

@@ -360,7 +360,7 @@ void MergeEmitter::mergeGuessed() {
 void MergeEmitter::mergeUnits(bool several) {
   auto waitForSweep = [&] {
     if (mergeIsDependent(plan))
-      NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
+      b.waitForGrid();
   };
   Value x = NVVM::BlockIdXOp::create(b, b.getI32Type());
   MergeUnits units = block.countUnits(b, several ? kGroups : 1, several);
@@ -379,8 +379,7 @@ void MergeEmitter::mergeUnits(bool several) {
   });
   // A block without a unit waits too: nothing behind this launch may begin
   // before the sweep has ended.
-  if (mergeIsDependent(plan))
-    NVVM::GriddepcontrolOp::create(b, NVVM::GridDepActionKind::wait);
+  waitForSweep();
 }
 
 void MergeEmitter::emit() {

@@ -105,6 +105,7 @@ attn.kernel @small heads<4 over 2, dim 64> tokens<2>
 // CHECK: llvm.load volatile {{.*}}-> vector<2xi32>
 // CHECK-NOT: -> f32
 // CHECK: nvvm.griddepcontrol wait
+// CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}"", "~{memory}"
 // CHECK: llvm.load volatile {{.*}}-> vector<2xi32>
 // CHECK-NOT: nvvm.barrier
 // CHECK: nvvm.griddepcontrol wait
