@@ -26,9 +26,9 @@
 namespace tokentile {
 
 /// The parameter block of every generated kernel, passed by value. The layout
-/// is part of the ABI: plain 8-byte fields first, then 4-byte fields, no
-/// padding. All strides are in bytes. All pointers are device pointers (host
-/// pointers for host kernels) and 16-byte aligned.
+/// is part of the ABI: 8-byte fields, then an even number of 4-byte ones, then
+/// 8-byte fields, no padding. All strides are in bytes. All pointers are device
+/// pointers (host pointers for host kernels) and 16-byte aligned.
 ///
 /// Words: B requests; N query tokens per request at most; T query tokens in
 /// all; D head dimension; a *key* is one cached token, its index is its
@@ -88,9 +88,9 @@ struct KernelArgs {
   int64_t valueHeadStride;
   int64_t tableStride;
   int32_t batch;
-  /// Items of one kv head in this launch, at least one a request; the sweep has
-  /// a block for each of them, kv head and row block. What exceeds the parts
-  /// that the lengths give rise to is idle.
+  /// Items of one kv head in this launch, at least one a request, or ranges of
+  /// tiles; the sweep has a block for each of them, kv head and row block. What
+  /// exceeds the parts that the lengths give rise to is idle.
   int32_t items;
   /// Multiprocessors, or with a split of fixed count or size the most parts of
   /// a request; with pieces that grow the most that have one size.
@@ -146,8 +146,7 @@ enum class SplitPolicy { Auto, Count, Keys, Pieces };
 /// Everything a caller must know to launch a kernel. Written by the compiler,
 /// stored in manifests, read by the runtime.
 struct KernelInfo {
-  /// Symbol of the attn.kernel; the functions are `sweepSymbol` and
-  /// `mergeSymbol`.
+  /// Symbol of the attn.kernel; the functions are those that follow.
   std::string name;
   std::string sweepSymbol;
   /// The sweep of batches that are divided into ranges of tiles: each block has

@@ -142,6 +142,7 @@ private:
                           const Device &device);
   WorkItem search(Builder &b, const Division &division, mlir::Value first,
                   mlir::Value wanted);
+  mlir::Value sharersOf(Builder &b, mlir::Value total);
   mlir::Value ownerOf(Builder &b, const WorkRange &range, mlir::Value place);
   WorkItem findPart(Builder &b, mlir::Value x);
   WorkItem findPiece(Builder &b, mlir::Value x);

@@ -15,12 +15,23 @@ using namespace tokentile;
 
 using Predicate = arith::CmpIPredicate;
 
+/// Tiles that a block should have: of fewer others are idle.
+static constexpr int64_t kLeastTiles = 4;
+
+/// Blocks of a head that share `total` tiles.
+Value WorkItems::sharersOf(Builder &b, Value total) {
+  Scalars s{b};
+  Value most = s.larger(s.div(total, s.number(kLeastTiles)), s.number(1));
+  return s.smaller(most, items);
+}
+
 /// The block that has tile `place` of the row.
 Value WorkItems::ownerOf(Builder &b, const WorkRange &range, Value place) {
   Scalars s{b};
   // The first `rest` blocks have a tile more.
-  Value each = s.div(range.total, items);
-  Value rest = s.sub(range.total, s.mul(each, items));
+  Value sharers = sharersOf(b, range.total);
+  Value each = s.div(range.total, sharers);
+  Value rest = s.sub(range.total, s.mul(each, sharers));
   Value more = s.add(each, 1), longer = s.mul(rest, more);
   Value isLonger = s.is(Predicate::slt, place, longer);
   Value within = s.sub(place, s.select(isLonger, s.number(0), longer));
@@ -46,10 +57,12 @@ WorkRange WorkItems::findRange(Builder &b, Value x) {
           return {s.add(in[0], places(requestOf(base), tiles))};
         });
     Value total = team.sum(b, loc, sums[0]);
-    Value each = s.div(total, items);
-    Value rest = s.sub(total, s.mul(each, items));
+    Value sharers = sharersOf(b, total);
+    Value each = s.div(total, sharers);
+    Value rest = s.sub(total, s.mul(each, sharers));
     Value low = s.add(s.mul(x, each), s.smaller(x, rest));
     Value some = s.add(each, s.count(s.is(Predicate::slt, x, rest)));
+    some = s.ifThen(s.is(Predicate::slt, x, sharers), some);
     Value high = s.add(low, some);
     SmallVector<Value> hits = overRequests(
         b, first, {zero, zero, zero, zero},

@@ -12,12 +12,12 @@
 include "dialect/AttnStagedOps.td"
 
 def Attn_AllocRingOp : Attn_ProgramPart<"alloc_ring"> {
-  let summary = "reserves and initialises the barriers of a ring of slots";
+  let summary = "reserves the barriers of a ring of slots";
   let description = [{
     From byte `offset` of shared memory, a multiple of 8: for each slot of the
     ring a barrier that says `full` and one that says `empty`, 8 bytes each.
-    Each of `readers` warps releases every slot. All warps of the block must
-    come here together.
+    Each of `readers` warps releases every slot. The barriers are initialised
+    when the block begins, before it knows its item.
 
     Example:
 
@@ -37,8 +37,9 @@ def Attn_RolesOp : Attn_ProgramPart<"roles", [
     NoTerminator, NoRegionArguments]> {
   let summary = "divides the warps of a block into producers and consumers";
   let description = [{
-    The last four warps run the first region, all others the second. What
-    stands before is run by all. In the consumers' region `attn.barrier` is a
+    The last four warps run the first region, all others the second, each for
+    all items of the block. What stands before is evaluated by both, for each
+    item; nothing stands behind. In the consumers' region `attn.barrier` is a
     meeting of consumers alone.
 
     Example:

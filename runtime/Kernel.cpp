@@ -77,6 +77,8 @@ Status checkFacts(const KernelInfo &info) {
       {"keyTile", info.keyTile},
       {"threads", info.threads},
       {"mergeThreads", info.mergeThreads},
+      {"mergeSlices", info.mergeSlices},
+      {"mergeBlocksPerSm", info.mergeBlocksPerSm},
       {"partialElementBytes", info.partialElementBytes},
       {"blocksPerSm", info.blocksPerSm},
   };
@@ -163,8 +165,10 @@ static int64_t countRanges(const KernelInfo &info, const Bounds &bounds,
   if (info.rangesSymbol.empty() || bounds.batch == 1)
     return 0;
   int64_t batch = bounds.batch, tiles = mostTiles(info, bounds);
-  int64_t blocks = multiprocessors * info.blocksPerSm /
-                   (int64_t(info.kvHeads) * info.rowBlocks);
+  // A request may have all of them.
+  int64_t blocks = std::min(multiprocessors * info.blocksPerSm /
+                                (int64_t(info.kvHeads) * info.rowBlocks),
+                            maxAutoParts);
   bool fits = tiles <= maxTilesInAll / batch;
   bool areWhole = info.window > 0 && batch <= blocks && 8 * batch >= 7 * blocks;
   return fits && !areWhole && tiles * batch >= leastRangeTiles * blocks ? blocks

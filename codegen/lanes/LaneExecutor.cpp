@@ -47,9 +47,11 @@ static std::string meet(const std::vector<Warp> &warps,
 
 static llvm::Error runWarps(Block &block, std::vector<Warp> &warps) {
   std::vector<Warp::Stop> stops(warps.size());
-  while (true) {
+  for (bool begins = true;; begins = false) {
     for (size_t n = 0; n < warps.size(); ++n) {
       size_t w = block.options.descendingWarps ? warps.size() - 1 - n : n;
+      if (begins && block.options.atWarpStart)
+        block.options.atWarpStart();
       stops[w] = warps[w].run();
       if (stops[w] == Warp::Stop::Error)
         return llvm::createStringError(warps[w].error());

@@ -63,9 +63,9 @@ struct LaneOptions {
   std::vector<MemoryRange> global;
   /// Extents of the grid, for kernels that read them.
   int grid[3] = {1, 1, 1};
-  /// Called whenever a warp waits for the launch that this one depends on. What
-  /// that has written need not be seen before.
-  std::function<void()> atGridWait;
+  /// Called when a warp begins, and whenever it waits for the launch that this
+  /// one depends on. What that has written need not be seen before.
+  std::function<void()> atWarpStart, atGridWait;
 };
 
 /// What one block did. A conflict degree is the largest number of distinct

@@ -41,9 +41,9 @@ protected:
   /// The lane within the last warp of the block; negative in other warps.
   Value helper();
   void prefetchTable(Value lane);
-  /// Emits the program for the item that the block has found.
   /// Gives block `x` its work. Returns i1: there is some.
   virtual Value findWork(Value x);
+  /// Emits the program for the item that the block has found.
   virtual mlir::LogicalResult emitItem();
   /// Where the threads that multiply meet.
   virtual void meet() { b.barrier(); }

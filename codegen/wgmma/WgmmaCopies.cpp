@@ -58,11 +58,12 @@ Value WgmmaEmitter::copyTarget(Value base, layout::CopyShape shape, int64_t j) {
 
 void WgmmaEmitter::emit(LookupPagesOp op) {
   // For each copier the page of its box.
-  Value &page = map[op.getPages()].emplace_back(b.i32(0));
+  map[op.getPages()] = {b.i32(0)};
   if (!plan.getPaging().getPage())
     return;
   Value row = b.mul(b.rem(producer(), boxes()), layout::kGroup);
-  page = lookupPage(b.add(b.mul(single(op.getTile()), keyTile), row));
+  map[op.getPages()] = {
+      lookupPage(b.add(b.mul(single(op.getTile()), keyTile), row))};
 }
 
 Value WgmmaEmitter::producer() { return b.add(thread, -mma.threads()); }

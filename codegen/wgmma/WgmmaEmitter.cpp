@@ -35,6 +35,9 @@ LogicalResult WgmmaEmitter::emitItem() {
       NVVM::ShflOp::create(b, b.getI32Type(), b.i32(-1), warp, b.i32(0),
                            b.i32(31), NVVM::ShflKind::idx, UnitAttr());
   warpgroup = b.div(first, 4);
+  Operation &last = program.getBody().front().back();
+  if (!isa<RolesOp>(last))
+    return last.emitOpError("stands behind 'attn.roles'");
   for (Operation &op : program.getBody().front())
     if (isa<AllocSharedOp, AllocRingOp, RolesOp>(op) && failed(emitOp(op)))
       return failure();

@@ -219,8 +219,12 @@ void RangesTest::expectComplete(const std::vector<int32_t> &tiles,
     ASSERT_LT(item.slot, work.partials);
     ASSERT_EQ(++slots[item.slot], 1) << "slot " << item.slot;
   }
+  // Of few tiles the last blocks have none.
+  while (places.back() == 0)
+    places.pop_back();
   auto [least, most] = std::minmax_element(places.begin(), places.end());
   ASSERT_LE(*most - *least, 1);
+  ASSERT_TRUE(*least >= 4 || places.size() == 1);
   for (size_t r = 0; r < tiles.size(); ++r) {
     SCOPED_TRACE("request " + std::to_string(r));
     const std::vector<Item> &parts = found[r];
@@ -298,4 +302,12 @@ TEST_F(RangesTest, ShortBatchesHaveNone) {
   EXPECT_TRUE(hasRanges(40, 8009));
   info.rangesSymbol.clear();
   EXPECT_FALSE(hasRanges(16, 8009));
+}
+
+TEST_F(RangesTest, ARequestHasNoMorePartsThanAMergeTakes) {
+  info.kvHeads = 1;
+  WorkPlan one = planWork(info, {2, 1 << 17}, 132);
+  EXPECT_TRUE(one.ranges);
+  EXPECT_EQ(one.items, 256);
+  EXPECT_EQ(one.partials, 256 + 2);
 }

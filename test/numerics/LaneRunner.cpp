@@ -50,10 +50,8 @@ llvm::Error LaneRunner::lower(const std::string &specText,
 
 llvm::Error LaneRunner::runGrid(const LaneKernel &kernel,
                                 const KernelArgs &args, LaneOptions options,
-                                LaneReport &reached, LaneOutcome &outcome,
-                                llvm::function_ref<void(int)> before) {
+                                LaneReport &reached, LaneOutcome &outcome) {
   for (int x = 0; x < options.grid[0]; ++x) {
-    before(x);
     auto report = kernel.run(args, x, 0, 0, options);
     if (!report)
       return llvm::createStringError("block " + std::to_string(x) + ": " +
@@ -79,22 +77,23 @@ llvm::Error LaneRunner::runAll(const KernelArgs &args,
   sweeping.threads = info.threads;
   sweeping.sharedBytes = info.sharedBytes;
   sweeping.grid[0] = args.items * info.kvHeads * info.rowBlocks;
-  llvm::Error error =
-      runGrid(*sweep, args, sweeping, sweepReached, outcome, [](int) {});
+  llvm::Error error = runGrid(*sweep, args, sweeping, sweepReached, outcome);
   if (error || args.mergeBlocks == 0)
     return error;
   LaneOptions merging = options;
   merging.threads = info.mergeThreads;
   merging.sharedBytes = info.mergeSharedBytes;
   merging.grid[0] = args.mergeBlocks;
-  // Before a merge waits it may find the division of any launch, or none.
+  // Before a warp of a merge waits it may find the division of any launch.
   std::vector<int32_t> left(args.divisions, args.divisions + 2 * args.batch);
-  merging.atGridWait = [&] { llvm::copy(left, args.divisions); };
-  return runGrid(*merge, args, merging, mergeReached, outcome, [&](int x) {
+  int warp = 0;
+  merging.atWarpStart = [&] {
     const int32_t found[] = {-1, 2, INT32_MAX, INT32_MIN};
-    if (waits && x % 5 < 4)
-      std::fill_n(args.divisions, 2 * args.batch, found[x % 5]);
-  });
+    if (waits && ++warp % 5 < 4)
+      std::fill_n(args.divisions, 2 * args.batch, found[warp % 5]);
+  };
+  merging.atGridWait = [&] { llvm::copy(left, args.divisions); };
+  return runGrid(*merge, args, merging, mergeReached, outcome);
 }
 
 llvm::Expected<LaneOutcome> LaneRunner::run(Problem &problem) {

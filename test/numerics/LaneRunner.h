@@ -62,8 +62,7 @@ private:
                      LaneOutcome &outcome);
   llvm::Error runGrid(const LaneKernel &kernel, const KernelArgs &args,
                       LaneOptions options, LaneReport &reached,
-                      LaneOutcome &outcome,
-                      llvm::function_ref<void(int)> before);
+                      LaneOutcome &outcome);
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> source, machine;

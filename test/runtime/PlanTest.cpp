@@ -338,6 +338,14 @@ TEST(CheckLoadable, FactsMustBePositive) {
   expectError(checkLoadable(info, host), StatusCode::InvalidArgument,
               "kernel 'verify' has keyTile 0; it must be positive");
   info = testInfo();
+  info.mergeSlices = 0;
+  expectError(checkLoadable(info, host), StatusCode::InvalidArgument,
+              "mergeSlices 0");
+  info = testInfo();
+  info.mergeBlocksPerSm = -1;
+  expectError(checkLoadable(info, host), StatusCode::InvalidArgument,
+              "mergeBlocksPerSm -1");
+  info = testInfo();
   info.pageSize = 0;
   expectError(checkLoadable(info, host), StatusCode::InvalidArgument,
               "pageSize 0");
