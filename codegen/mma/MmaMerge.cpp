@@ -341,9 +341,9 @@ void MergeEmitter::mergeOwnRows(RequestParts division, Value stores) {
 
 /// What was read of the division before the wait is a guess. Most often the
 /// sweep has written it long ago; but a block may come late to a request of its
-/// range, and only the wait promises that what is written is seen. So partial results
-/// are read by the guess while the division is read again; if that is another
-/// one nothing is stored, and they are read once more.
+/// range, and only the wait promises that what is written is seen. So partial
+/// results are read by the guess while the division is read again; if that is
+/// another one nothing is stored, and they are read once more.
 void MergeEmitter::mergeGuessed() {
   RequestParts guess = block.division;
   RequestParts left = block.readDivision(b, block.request);
