@@ -28,7 +28,7 @@ static constexpr int64_t kMostSlices = 4, kLeastSlice = 64;
 /// Parts that a group reads at one time.
 static constexpr int64_t kLeastAtOnce = 4, kMostAtOnce = 9;
 /// The same of a group that has a row to itself.
-static constexpr int64_t kOwnAtOnce = 5;
+static constexpr int64_t kOwnAtOnce = 3;
 
 /// Slices of a row that one launch of one request divides among blocks, where
 /// rows are fewer than multiprocessors. An invariant schedule has one, whatever
